@@ -98,6 +98,7 @@ doc: export OMP_NUM_THREADS := 1
 doc: $(VENV)/.doc $(VENV)/.test ## run the code of the pages, and build the documentation, warnings as errors (under two minutes)
 	@$(PYTEST) -q -m pages tests/docs
 	@$(BIN) -m sphinx -W --keep-going -q -b html -d doc/_build/doctrees doc doc/_build/html $(DOC_ARGS)
+	@$(BIN) .ci/check_pages.py doc/_build/html
 	@echo "the documentation is doc/_build/html/index.html"
 
 wheel: $(VENV)/.build ## build a wheel and an sdist; each must run the demo in a bare environment (a minute)

@@ -6,8 +6,8 @@ import sys
 import warnings
 from pathlib import Path
 
-import matplotlib as mpl
 from sphinx import addnodes
+from sphinx.util.inspect import stringify_signature
 
 import sklearn_ldp
 
@@ -55,9 +55,10 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "FileNameSortKey",
-    "ignore_pattern": r"__init__|shared_",  # what examples import is no example
+    "ignore_pattern": r"__init__|shared_",  # modules that examples import
     "download_all_examples": False,
     "show_memory": False,
+    "image_srcset": ["2x"],  # the gallery resets matplotlib's dpi, so a dpi set here has no effect
     "thumbnail_size": (640, 448),
     "show_signature": False,
     "write_computation_times": False,
@@ -67,7 +68,6 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "abort_on_example_error": True,
 }
-mpl.rcParams["savefig.dpi"] = 120
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 # -- what it looks like ----
@@ -82,7 +82,7 @@ html_theme_options = {
     "navbar_center": ["navbar-links"],
     "show_nav_level": 1,
     "show_toc_level": 2,
-    "collapse_navigation": True,  # the names of the reference only beside the reference
+    "collapse_navigation": True,  # shows names of the reference only in the reference
     # Notes, which have wide tables, have the room to themselves.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
@@ -91,15 +91,25 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# One sidebar for all pages, in the groups of the front page.
+# One sidebar for all pages, in the groups of the front page: the only order of the pages.
 html_sidebars = {"**": ["sidebar-groups"]}
+
+
+def show_parameters_of_init(app, what, name, obj, options, signature, annotation):
+    """Show the parameters of `__init__`; Sphinx reads those of an inherited `__new__` first."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    init = inspect.signature(obj)
+    return stringify_signature(init, show_annotation=False, show_return_annotation=False), None
 
 
 def skip_what_others_wrote(app, what, name, obj, skip, options):
     """Leave out what scikit-learn, NumPy and Python itself wrote, and named tuples' fields."""
     if type(obj).__name__ == "_tuplegetter":
         return True
-    owner = getattr(obj, "__objclass__", None)  # of what is written in C, as most of an array is
+    owner = getattr(
+        obj, "__objclass__", None
+    )  # methods written in C, such as most methods of arrays
     if owner is not None and not owner.__module__.startswith("sklearn_ldp"):
         return True
     function = inspect.unwrap(getattr(obj, "fget", None) or getattr(obj, "__func__", obj))
@@ -133,5 +143,6 @@ def link_to_defining_class(app, doctree):
 
 def setup(app):
     app.connect("doctree-read", link_to_defining_class, priority=400)  # before viewcode
+    app.connect("autodoc-process-signature", show_parameters_of_init)
     app.connect("autodoc-skip-member", skip_what_others_wrote)
     app.connect("autodoc-process-docstring", quote_trailing_underscores, priority=400)

@@ -81,7 +81,7 @@ def shared_data():
 @pytest.fixture
 def few_simulated(monkeypatch):
     """The command `plan` simulates as few collections as it does of a large domain."""
-    monkeypatch.setattr("sklearn_ldp._cli._plan._MOST", 3)
+    monkeypatch.setattr("sklearn_ldp._cli._plan._MAX_REPEATS", 3)
 
 
 @pytest.fixture(scope="session")

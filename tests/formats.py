@@ -188,7 +188,14 @@ def write(folder):
         estimate.save(folder / f"estimate_{name}.npz")
         expected["estimates"][name] = told(load_estimate(folder / f"estimate_{name}.npz"))
     expected["memos"] = reported(folder)
-    slots = Slots.make(folder / "open.slots", "1", ORACLES["grr"].protocol().configuration, 3, 4, 9)
+    slots = Slots.make(
+        folder / "open.slots",
+        batch_id="1",
+        configuration=ORACLES["grr"].protocol().configuration,
+        width=3,
+        n_slots=4,
+        seconds=9,
+    )
     slots.write(2, bytes(range(8)), b"abc")
     expected["slots"] = [np.asarray(part).tolist() for part in slots.read()]
     os.close(slots.file)

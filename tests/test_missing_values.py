@@ -85,10 +85,10 @@ def test_labelled_bins_of_other_edges_are_another_domain():
 @pytest.mark.parametrize(
     ("message", "labels"),
     [
-        ("2 strings, one for each bin", ["young"]),
-        ("2 strings, one for each bin .*missing=True", ["young", None]),
-        ("no numbers, .* got '18': call it 'bin 18'", ["young", "18"]),
-        ("no numbers", ["young", "nan"]),
+        ("2 strings.*one for each bin", ["young"]),
+        ("2 strings.*one for each bin.*missing=True", ["young", None]),
+        ("got the label '18'.*like 'bin 18'", ["young", "18"]),
+        ("values that are numbers", ["young", "nan"]),
         ("distinct", ["young", "young"]),
         ("2 strings", "ab"),
     ],
@@ -140,7 +140,7 @@ def test_a_missing_label_is_refused_with_a_remedy(make, missing):
 @pytest.mark.parametrize("make", LEARNERS)
 def test_an_unknown_label_names_the_parameter_classes(make):
     X = np.arange(3)[:, None]
-    message = r"unknown class at position 2.*list every class in classes="
+    message = r"unknown class at position 2.*List every class in classes="
     with pytest.raises(ValueError, match=message) as error:
         make(classes=["p", "q"]).fit(X, ["p", "q", "r"])
     assert "categories" not in str(error.value)
@@ -196,13 +196,15 @@ def test_learned_columns_are_warned_of_by_name():
 
 def test_clients_declare_every_column():
     survey = ColumnOracle(2.0, domains={**PLANS, "visits": "auto"})
-    with pytest.raises(ValueError, match="'visits', does not know its domain yet: declare it in d"):
+    with pytest.raises(
+        ValueError, match="'visits', has no domain yet.*Declare the categories in d"
+    ):
         survey.privatize(PEOPLE[["plan", "visits"]])
-    with pytest.raises(ValueError, match="a column of no domain"):
+    with pytest.raises(ValueError, match="a column without a domain"):
         ColumnOracle(2.0, domains=PLANS).privatize(PEOPLE)
     with pytest.raises(ValueError, match="misses the column 'age' of its domains in X"):
         ColumnOracle(2.0, domains={"age": "auto"}, random_state=0).fit(PEOPLE)
-    with pytest.raises(ValueError, match="needs domains= to be a mapping"):
+    with pytest.raises(ValueError, match="Pass a mapping"):
         ColumnOracle(2.0, domains={}).fit(PEOPLE)
     rows = PEOPLE[["size", "visits"]].to_numpy(dtype=object)  # columns without names
     named = ColumnOracle(2.0, domains={"a": SIZES, "b": "auto"}, random_state=0).fit(rows)

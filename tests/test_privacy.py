@@ -23,7 +23,13 @@ from sklearn_ldp._core.mechanisms.coins import (
     exp_lower_bound,
     zero_bit_threshold,
 )
-from sklearn_ldp.utils._checks import check_exact_epsilon, check_exact_support_probabilities
+from sklearn_ldp.utils._checks import (
+    check_covariance,
+    check_exact_epsilon,
+    check_exact_support_probabilities,
+    check_joint_support,
+    check_unbiased_estimates,
+)
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0]
@@ -97,6 +103,9 @@ def test_a_tampered_mechanism_is_found(tampered, check, fault):
 def test_support_probabilities_are_exact_over_other_domains(oracle, d, monkeypatch):
     monkeypatch.setattr("sklearn_ldp.utils._checks._SMALL", d)
     check_exact_support_probabilities(oracle)
+    check_unbiased_estimates(oracle)
+    check_joint_support(oracle)
+    check_covariance(oracle)
 
 
 def test_exact_distribution_of_grr_is_the_formula():
@@ -171,7 +180,7 @@ def test_eight_coins_at_once_are_exact(threshold):
 
     def outcomes(numbers):
         digits = np.frombuffer(b"".join(n.to_bytes(64, "big") for n in numbers), dtype=np.uint8)
-        return law.of_number(digits.reshape(-1, 64))
+        return law.outcomes_of(digits.reshape(-1, 64))
 
     words = [word << 496 for word in range(1 << 16)]
     lowest, highest = outcomes(words), outcomes(word + (1 << 496) - 1 for word in words)

@@ -17,6 +17,7 @@ PACKAGE = "sklearn_ldp"
 FRONTS = {
     "collection": "_core.storage",
     "inference": "_core.statements",
+    "inspection": "_core.displays",
     "queries": "_core.queries",
 }
 
@@ -116,7 +117,9 @@ def room(module):
 def table():
     """The rooms of CONTRIBUTING's table, from the lowest to the highest."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w./]+?)/?` \|", text[text.index("## Where things are") :], re.M)
+    rows = re.findall(
+        r"^\| `([\w./]+?)/?` \|", text[text.index("## The rooms of the package") :], re.M
+    )
     return [row.removesuffix(".py").replace("/", ".") for row in rows]
 
 

@@ -2,11 +2,11 @@
 Choose epsilon
 ==============
 
-More privacy means more error, so a search that looks at the error alone takes the largest epsilon
-that it is offered. Say how good the answers must be, and take the least epsilon that is enough.
+More privacy means more error, so a search that minimizes the error alone always chooses the largest
+epsilon. Declare instead how large the error may be, and choose the smallest epsilon that suffices.
 
-This is a simulation, on public data: a search over epsilon collects from the same users again and
-again, which real users would pay for each time. The oracle has a seed, which says so.
+This is a simulation on public data. A search over epsilon collects from the same users many times,
+and real users would spend epsilon each time. The oracle has a seed because this is a simulation.
 """
 
 import numpy as np
@@ -26,9 +26,8 @@ pipe = Pipeline([("oracle", oracle), ("post", NormSub())])
 grid = {"oracle__epsilon": [0.25, 0.5, 0.7, 1.0, 1.4, 2.0], "post": [Base(), NormSub()]}
 
 # %%
-# The question: in which state do people live? The answer for a state may be wrong by 0.6
-# percentage points on average. Each fold estimates from half of the users, and compares with the
-# other half.
+# The query is the frequency of each state. Its mean absolute error may be 0.6 percentage points.
+# Each fold estimates from half of the users, and compares with the true values of the other half.
 search = GridSearchCV(
     pipe,
     grid,
@@ -39,19 +38,19 @@ search = GridSearchCV(
 print(search.best_params_)
 
 # %%
-# Scores are negative errors. The results show the error beside what it costs.
+# Scores are negative errors. The results show the error for each epsilon and post-processor.
 results = search.cv_results_
-for params, one in zip(results["params"], -results["mean_test_score"], strict=True):
-    print(f"epsilon {params['oracle__epsilon']:<4}  {params['post']!r:9}  {one:.3%}")
+for params, error in zip(results["params"], -results["mean_test_score"], strict=True):
+    print(f"epsilon {params['oracle__epsilon']:<4}  {params['post']!r:9}  {error:.3%}")
 
 # %%
-# The same results answer other questions without another collection, such as the least epsilon
-# whose error is at most twice the least one.
+# The same results support other rules without another collection. This rule chooses the smallest
+# epsilon with at most twice the minimum error.
 rule = least_epsilon(tolerance=1)
 print(results["params"][rule(results)])
 
 # %%
-# The error of each post-processor against epsilon, and the choice. A better post-processor needs
-# less epsilon for the same error.
+# The plot shows the error of each post-processor by epsilon, and the choice. A better
+# post-processor needs a smaller epsilon for the same error.
 display = ErrorCurveDisplay.from_grid_search(search)
-_ = display.ax_.axhline(0.006, color="0.5", linestyle="--")  # the largest error we accept
+_ = display.ax_.axhline(0.006, color="0.5", linestyle="--")  # the maximum error

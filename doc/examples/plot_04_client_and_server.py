@@ -2,8 +2,9 @@
 Clients, a server, and a checkpoint
 ===================================
 
-A collection as it runs in production: clients randomise their own values, and batches of reports
-arrive, some of them twice and some of them broken. The server is stopped, and another one resumes.
+This example follows a collection in production. Clients randomize their own values, and batches of
+reports arrive, some of them twice and some of them broken. The server stops, and another server
+continues.
 """
 
 import tempfile
@@ -17,8 +18,8 @@ from sklearn_ldp.collection import Aggregator, RefusedBatchError
 browsers = ["chrome", "edge", "firefox", "safari", "other"]
 
 # %%
-# Client and server agree on the oracle, epsilon and the domain. A client needs no fit. (There is no
-# seed here, because whoever knows the seed can undo the randomisation.)
+# Client and server agree on the oracle, epsilon and the domain. A client needs no fit. There is no
+# seed here, because the seed would reveal the random bits of each client.
 client = OLH(epsilon=1.0, categories=browsers)
 server = Aggregator(OLH(epsilon=1.0, categories=browsers), on_repeat="ignore")
 
@@ -30,8 +31,8 @@ for day in ["monday", "tuesday", "wednesday"]:
 server
 
 # %%
-# A batch that arrives again is not counted twice. A batch that has the name of another one, and one
-# that cannot come from the clients, are refused as a whole.
+# The server counts a repeated batch only once. It rejects a batch under a name that is in use, and
+# a batch with a report that no client can send.
 server.add(reports, batch_id="wednesday")
 more = client.privatize(["chrome", "edge"])
 for batch, batch_id in [(more, "monday"), ([[-1, 7]], "thursday")]:
@@ -42,8 +43,8 @@ for batch, batch_id in [(more, "monday"), ([[-1, 7]], "thursday")]:
 print(server.summary())
 
 # %%
-# A checkpoint is written completely or not at all, and contains no pickle. Another process resumes
-# from it.
+# A checkpoint is written completely or not at all, and contains no pickle. Another process
+# continues from the checkpoint.
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "collection.ckpt"
     server.save(path)
@@ -51,7 +52,8 @@ with tempfile.TemporaryDirectory() as folder:
 successor.add(more, batch_id="thursday")
 
 # %%
-# An estimate can be made at any moment. The raw one has intervals, and the other one is consistent.
+# The estimate is available at any time. The raw estimate has intervals, and the post-processed
+# estimate is a distribution.
 raw = successor.estimate_
 display = raw.plot()
 _ = NormSub().fit_transform(raw).plot(ax=display.ax_)

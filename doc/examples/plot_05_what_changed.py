@@ -1,14 +1,14 @@
 """
-===========================================
-What changed since last week, and how sure?
-===========================================
+================================================
+Changes since last week, with a stated certainty
+================================================
 
-Four weeks of one question, asked of different users each week. What may be said about the change,
-when the estimates themselves choose what is looked at?
+The same question is asked in four weeks, of different users each week. Which changes can you report
+if you choose the states after seeing the estimates?
 
-The shares of the first three weeks are those of the US states' populations. In the fourth week a
-change is *planted*: one percentage point moves from Ohio to Texas. Everything else is the same, so
-that whatever else is called a change is wrong.
+In the first three weeks the frequencies are the US states' proportions of the population. In the
+fourth week one percentage point moves from Ohio to Texas. Nothing else changes, so any other
+reported change is wrong.
 """
 
 # %%
@@ -24,12 +24,12 @@ from sklearn_ldp.inspection import DifferenceDisplay, TrendDisplay
 from sklearn_ldp.oracles import estimate_by_group
 
 states = load_us_states()
-shares = np.array([states.frequencies] * 4)
+frequencies = np.array([states.frequencies] * 4)
 texas, ohio = (states.categories.tolist().index(name) for name in ("Texas", "Ohio"))
-shares[3, [texas, ohio]] += [0.01, -0.01]
+frequencies[3, [texas, ohio]] += [0.01, -0.01]
 
 rng = np.random.default_rng(0)
-counts = np.array([rng.multinomial(400_000, share) for share in shares])
+counts = np.array([rng.multinomial(400_000, row) for row in frequencies])
 week, state = np.nonzero(counts)
 
 # %%
@@ -44,29 +44,30 @@ print(weeks)
 # %%
 # The course of five states
 # -------------------------
-# The bands hold for all 51 states and all four weeks at once, so they hold for the five that are
-# shown, although the estimates have chosen them.
+# The bands are simultaneous for all 51 states and all four weeks. Therefore they are valid for the
+# five states of the plot, although the estimates selected these states.
 
-TrendDisplay.from_estimate(weeks)
+_ = TrendDisplay.from_estimate(weeks)
 
 # %%
 # The last change
 # ---------------
-# A difference of two estimates knows the noise of both, and that other people answered each week.
+# A difference of two estimates contains the noise of both estimates and the sampling error, because
+# other people answered each week.
 
 change = weeks[3] - weeks[2]
 print(change)
-DifferenceDisplay.from_difference(change)
+_ = DifferenceDisplay.from_difference(change)
 
 # %%
-# Orange marks are right for all states at once in 95 % of such pictures. The list below answers
-# another question: of the states that it names, at most 5 % are wrong on average.
+# In 95 % of such plots all orange marks are correct. The list below has another guarantee: on
+# average, at most 5 % of its states are wrong.
 
 print(change.changed(0.95))
 print(change.changed(0.95)[0])
 
 # %%
-# Did anything change at all? The week before, nothing did.
+# Did any frequency change? Between the second and the third week nothing changed.
 
 for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]}.items():
     test = difference.test()
@@ -79,4 +80,4 @@ for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]
 # How much did Texas rise?
 
 low, high = change.confidence_interval(0.95)
-print(f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; planted was 1.00%")
+print(f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; the truth is 1.00%")

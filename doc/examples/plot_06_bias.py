@@ -1,10 +1,10 @@
 """
-What post-processors do to frequent and rare categories
-=======================================================
+The bias of post-processors for frequent and rare categories
+============================================================
 
-A post-processor reduces the variance at the price of bias. Which categories are biased decides what
-the estimate is good for. Here 1,000 collections from the same 100,000 users are simulated, and the
-mean of each method's estimates is compared with the truth.
+A post-processor reduces the variance and adds bias. The biased categories determine the suitable
+uses of the estimate. This example simulates 1,000 collections from the same 100,000 users, and
+compares the mean of each method's estimates with the truth.
 """
 
 import matplotlib.pyplot as plt
@@ -20,12 +20,12 @@ counts = np.sort(counts)[::-1]
 truth = counts / n_samples
 
 # %%
-# ``simulate`` draws whole collections from the counts; it does not simulate the users one by one.
+# ``simulate`` draws whole collections from the counts, without simulating single users.
 raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(counts, n_repeats=1000)
 
 # %%
-# The bias of each method, from the most frequent category on the left to the rarest on the right.
-# For an unbiased method, 95 % of the points lie in the grey band.
+# The plot shows the bias of each method, from the most frequent category on the left to the rarest
+# on the right. For an unbiased method, 95 % of the points lie in the gray band.
 methods = [Base(), BasePos(), BaseCut(), NormMul(), NormSub(), PowerNS()]
 figure, axes = plt.subplots(2, 3, figsize=(9, 5), sharex=True, sharey=True, layout="constrained")
 for ax, method in zip(axes.flat, methods, strict=True):
@@ -42,7 +42,8 @@ figure.supxlabel("rank of the category")
 _ = figure.supylabel("bias of the estimated frequency")
 
 # %%
-# Base is the raw estimate, without bias. BasePos raises every rare category a little, and that adds
-# up: its estimates sum to a fifth more than 1. BaseCut sets categories of medium frequency to zero.
-# NormMul reduces the frequent categories the most. NormSub subtracts the same amount from all
-# categories that stay above zero, and PowerNS hardly changes the most frequent ones.
+# Base is the raw estimate, without bias. BasePos raises every rare category a little. These small
+# biases add up: the estimates of BasePos sum to a fifth more than 1. BaseCut sets categories of
+# medium frequency to zero. NormMul reduces the frequent categories the most. NormSub subtracts the
+# same amount from all categories that stay above zero, and PowerNS hardly changes the most frequent
+# categories.

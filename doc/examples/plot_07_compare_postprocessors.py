@@ -3,7 +3,7 @@ Compare post-processors before you collect
 ==========================================
 
 How large will the error be with each oracle, epsilon and post-processor? A study simulates all
-combinations on frequencies like those that you expect.
+combinations for frequencies that you expect.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,8 @@ from sklearn_ldp.queries import full_domain, random_sets, top_k
 counts = make_zipf(200_000, 256, return_counts=True, random_state=0)
 
 # %%
-# One call. Every method works on the same simulated estimates, so that they are compared in pairs.
+# One call is enough. Every method processes the same simulated estimates, so the comparison is
+# paired.
 study = simulate_errors(
     oracles=OLH(),
     postprocessors=[Base(), Norm(), BaseCut(), NormMul(), NormSub(), PowerNS()],
@@ -44,7 +45,7 @@ study = simulate_errors(
 study.select(epsilon=1.0, queries="every category")
 
 # %%
-# The best method depends on what is asked. Norm-Mul is by far the worst on the most frequent
+# The best method depends on the queries. Norm-Mul is by far the worst on the most frequent
 # categories; Base-Cut is good for single categories and poor for sums.
 figure, axes = plt.subplots(1, 3, figsize=(11, 4), sharex=True, layout="constrained")
 for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict=True):
@@ -53,12 +54,13 @@ for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict
     ax.set_title(queries)
 
 # %%
-# The oracle matters as much. Here is the same for two oracles, without post-processing:
+# The oracle matters as much. This study compares two oracles without post-processing:
 study = simulate_errors([OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3, 4, 5, 6])
 _ = ErrorCurveDisplay.from_results(study, by="oracle")
 
 # %%
-# All combinations at one epsilon: one row per post-processor, one colour and marker per oracle.
+# The last study has all combinations at one epsilon: one row per post-processor, one color and
+# marker per oracle.
 every = [GRR(), SUE(), OUE(), BLH(), OLH(), HadamardResponse(), ProjectiveGeometryResponse()]
 study = simulate_errors([*every, SubsetSelection()], "all", counts, epsilons=1.0)
 _ = study.plot(x="postprocessor", by="oracle")

@@ -1,13 +1,13 @@
 """
-Say what will be asked, or let the data choose
-==============================================
+Declare the queries, or let the data choose
+===========================================
 
-The best post-processor depends on the questions and on the data. One call knows the question; the
-searches also look at the data. All of them use what the collector already has, so none of them
-costs privacy.
+The best post-processor depends on the queries and on the data. EmpiricalBayes adapts to declared
+queries, and searches also use the data. All methods use the estimate or the reports of the
+collector, so they spend no epsilon.
 
-A keyboard wants to know how often each letter is followed by another one. Users report two letters
-that they have typed. The text is public here: it is the documentation of Python.
+The maker of a keyboard wants to learn how often each letter follows another letter. Users report
+two letters that they typed. The text of this example is public: it is the documentation of Python.
 """
 
 import pydoc_data.topics
@@ -44,53 +44,53 @@ oracle = OLH(epsilon=1.0, categories=pairs, random_state=0)
 raw = oracle.fit_transform(pairs, sample_weight=counts)
 
 # %%
-# The question: how often does each letter come first? That is 26 groups of 26 pairs. Pairs with "e"
-# are frequent, pairs with "q" are not: groups differ, so it pays to say what will be asked.
+# How often does each letter come first? These queries are 26 groups of 26 pairs. Pairs with "e" are
+# frequent and pairs with "q" are rare. Because groups differ, declared queries reduce the error.
 firsts = groups([pair[0] for pair in pairs])
-told = EmpiricalBayes(queries=firsts).fit(raw)
+adapted = EmpiricalBayes(queries=firsts).fit(raw)
 
 # %%
-# The papers' way: make a synthetic data set from the estimate, simulate the collection on it many
-# times, and take the method with the least error there. Here there are two such data sets, as each
-# one leans towards the method that makes it.
+# The papers make a synthetic data set from the estimate, simulate the collection on it many times,
+# and choose the method with the smallest error. This search uses two such data sets, because each
+# data set favors the method that made it.
 search = SyntheticSearch(queries=firsts, random_state=0).fit(raw)
 print(search.best_estimator_)
 _ = SearchDisplay.from_estimator(search)
 
 # %%
-# With candidates of your own, and no EmpiricalBayes among them, no one of them is to be kept unless
-# another is surely better, and which has the least error is partly luck. A weighted mean of them
-# depends less on it; the weights stand behind the names.
+# If your candidates do not include EmpiricalBayes, no candidate is the reference, and the candidate
+# with the smallest error is partly chosen by luck. A weighted mean of the candidates depends less
+# on luck. The percentages after the names are the weights.
 mine = [Base(), BasePos(), BaseCut(), NormSub(), PowerNS()]
 picked = SyntheticSearch(mine, queries=top_k(10), random_state=0).fit(raw)
 stack = SyntheticStack(mine, queries=top_k(10), random_state=0).fit(raw)
 _ = SearchDisplay.from_estimator(stack)
-for one in (picked, stack):
-    mse = frequency_mse(truth, one.estimate_, queries=top_k(10))
-    print(f"{type(one).__name__:16} ten most frequent, mean squared error {mse:.1e}")
+for choice in (picked, stack):
+    mse = frequency_mse(truth, choice.estimate_, queries=top_k(10))
+    print(f"{type(choice).__name__:16} ten most frequent, mean squared error {mse:.1e}")
 
 # %%
-# Another way assumes nothing: make an estimate from some of the reports, and compare it with the
-# raw estimate from the others. With only 26 queries, the noise of the held-out reports hides most
-# differences, as the error bars show. So the one that was told the question is left for another
-# method only with evidence.
+# HeldOutSearch makes no assumptions. It makes an estimate from some of the reports, and compares it
+# with the raw estimate from the others. With only 26 queries, the noise of the held-out reports
+# hides most differences, as the error bars show. Therefore the search replaces EmpiricalBayes only
+# by a significantly better method.
 held_out = HeldOutSearch(queries=firsts).fit(raw)
 print(held_out.best_estimator_)
 _ = SearchDisplay.from_estimator(held_out)
 
 # %%
-# If only the estimate is left, and no reports: noise is added to one copy of it and taken from
-# another, so that the two are independent.
+# If you have only the estimate and no reports, the search adds noise to one copy of the estimate
+# and subtracts noise from another copy, so that both are independent.
 bootstrap = HeldOutSearch(queries=firsts, method="bootstrap").fit(raw)
 print(bootstrap.best_estimator_)
 
 # %%
-# In a simulation the truth is known, so we can see how good the choices were.
+# In a simulation the truth is available, so we can compute the true errors of the choices.
 answers = firsts.matrix(len(truth)) @ truth
 for name, estimate in {
     "raw": raw,
-    "not told": EmpiricalBayes().fit_transform(raw),
-    "told": told.estimate_,
+    "no queries": EmpiricalBayes().fit_transform(raw),
+    "queries": adapted.estimate_,
     "SyntheticSearch": search.estimate_,
     "HeldOutSearch": held_out.estimate_,
     "noisy copies": bootstrap.estimate_,
@@ -100,19 +100,22 @@ for name, estimate in {
     print(f"{name:16} mean squared error {mse:.1e}, largest error {error:.2%}")
 
 # %%
-# Where groups do not differ there is nothing to gain. A state of the US is no more like the others
-# of its division than like any: to be told costs at most 1 % there, averaged over collections.
+# If groups do not differ, declared queries gain nothing. The states of a US division are not more
+# similar to each other than to other states. Declared queries then cost at most 1 %, averaged over
+# collections.
 states = load_us_states(n_samples=1_000_000, random_state=0)
 divisions = groups(states.groups["division"])
 many = OLH(epsilon=1.0, categories=states.categories, random_state=0).simulate(states.counts, 60)
 for post in (EmpiricalBayes(), EmpiricalBayes(queries=divisions)):
     error = query_errors(states.frequencies, post.fit_transform(many), queries=divisions).mean()
-    print(f"{'not told' if post.queries is None else 'told':10} mean squared error {error:.3e}")
+    name = "no queries" if post.queries is None else "queries"
+    print(f"{name:10} mean squared error {error:.3e}")
 
 # %%
-# Another question: how frequent are the twenty most frequent of 1,000 words? A posterior mean is
-# right on average over all words, and so too low on these. An answer to just this question is not,
-# but it is no distribution: the values are expectations *if* a word is among the twenty.
+# How frequent are the twenty most frequent of 1,000 words? A posterior mean is correct on average
+# over all words, and therefore too low for the most frequent words. With ``queries=top_k(20)`` the
+# values are correct for these words. They are not a distribution, because each value is an
+# expectation *if* the word is among the twenty.
 counts = make_zipf(200_000, 1000, exponent=1.1, return_counts=True, random_state=0)
 many = OLH(epsilon=1.0, categories=1000, random_state=0).simulate(counts, n_repeats=20)
 for post in (Base(), EmpiricalBayes(), EmpiricalBayes(queries=top_k(20))):

@@ -3,12 +3,12 @@
 Shops of a chain, region by region
 ==================================
 
-There are 600 shops in 12 regions. Which shop does a customer go to, and how many customers does
-each region have? Shops of one region are alike here, so what is learnt of a region makes the
-estimates of its shops better.
+There are 600 shops in 12 regions. Which shop does a customer visit, and how many customers does
+each region have? The shops of a region are similar, so information about a region improves the
+estimates of its shops.
 
-The shops are *made up*. Regions differ in how large their shops are, and in how many of them are
-open at all.
+The shops are *synthetic*. Regions differ in the sizes of their shops, and in the number of shops
+that are open.
 """
 
 # %%
@@ -36,8 +36,8 @@ print(f"noise level {float(estimate.noise.std):.4f}, median frequency {np.median
 # %%
 # Three estimates
 # ---------------
-# `EmpiricalBayes` learns how frequencies are distributed over all shops. With `groups` it also
-# learns how much regions differ, and in which way.
+# `EmpiricalBayes` learns the distribution of frequencies over all shops. With `groups` it also
+# learns the differences between regions.
 
 posts = {
     "raw": None,
@@ -48,16 +48,17 @@ posts = {
 print(f"{'':20}{'shops':>10}{'regions':>10}   (root mean squared errors)")
 for name, post in posts.items():
     result = estimate if post is None else post.fit_transform(estimate)
-    of_shops = np.sqrt(np.mean((result.values[0] - truth) ** 2))
-    matrix = groups(region).matrix(600)
-    of_regions = np.sqrt(np.mean((result.answer(groups(region))[0] - matrix @ truth) ** 2))
-    print(f"{name:20}{of_shops:10.5f}{of_regions:10.5f}")
+    shop_error = np.sqrt(np.mean((result.values[0] - truth) ** 2))
+    true_totals = groups(region).matrix(600) @ truth
+    region_error = np.sqrt(np.mean((result.answer(groups(region))[0] - true_totals) ** 2))
+    print(f"{name:20}{shop_error:10.5f}{region_error:10.5f}")
 
 # %%
 # The regions
 # -----------
-# The raw totals are noisy. A common prior draws all regions together: it does not know that fifty
-# small shops are small for the same reason. Priors of groups learn that from the regions.
+# The raw totals are noisy. A common prior shrinks all regions towards each other, because it
+# ignores that fifty small shops are small for the same reason. Priors of groups learn this from the
+# regions.
 
 regions = {"queries": groups(region), "orientation": "horizontal"}
 display = FrequencyDisplay.from_estimate(estimate, truth=truth, **regions)
@@ -65,18 +66,18 @@ for name in ("one prior for all", "priors of groups"):
     FrequencyDisplay.from_estimator(posts[name], name=name, ax=display.ax_, **regions)
 
 # %%
-# Two numbers say what was learnt. The first is the logarithm of how much more likely the estimates
-# are if regions differ. The second is the share of the result that follows from this.
+# Two numbers describe the result. The log evidence is the logarithm of the Bayes factor for
+# differences between regions. The weight is the part of the result that uses these differences.
 
-(learnt,) = posts["priors of groups"].group_totals_
-print(f"log evidence {learnt.log_evidence[0]:.1f}, share {learnt.share[0]:.2f}")
+(totals,) = posts["priors of groups"].group_totals_
+print(f"log evidence {totals.log_evidence[0]:.1f}, weight {totals.share[0]:.2f}")
 
 # %%
-# Where there is nothing to learn
-# -------------------------------
-# Here the shops are dealt to the regions by lot. The evidence is then against differences between
-# regions, and the estimate stays nearly what it was.
+# Groups without differences
+# --------------------------
+# Here the shops are assigned to the regions at random. The evidence is then against differences
+# between regions, and the estimate hardly changes.
 
-by_lot = EmpiricalBayes(groups=rng.permutation(region)).fit(estimate)
-(learnt,) = by_lot.group_totals_
-print(f"log evidence {learnt.log_evidence[0]:.1f}, share {learnt.share[0]:.2f}")
+shuffled = EmpiricalBayes(groups=rng.permutation(region)).fit(estimate)
+(totals,) = shuffled.group_totals_
+print(f"log evidence {totals.log_evidence[0]:.1f}, weight {totals.share[0]:.2f}")

@@ -1,18 +1,18 @@
 """
-=======================================
-Several questions, one report per user
-=======================================
+====================================
+Several columns, one report per user
+====================================
 
-4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. Were
-they admitted, what is their gender, and where did they apply? Each applicant answers one of the
-three questions, under local differential privacy, and we estimate the answers of all.
+4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. The
+columns are admission, gender and department. Each applicant answers one of the three questions,
+under local differential privacy, and we estimate the frequencies for all applicants.
 """
 
 # %%
 # Before any data
 # ---------------
-# Each applicant is asked one question, by public probabilities, and spends the whole epsilon on it.
-# Questions with many answers are asked more often, as their answers are noisier.
+# Each applicant draws one question with public probabilities, and spends the whole epsilon on it.
+# Questions with many answers have more users, because their estimates are noisier.
 
 import matplotlib.pyplot as plt
 
@@ -27,20 +27,20 @@ survey = ColumnOracle(epsilon=2.0, domains=ucb.domains, random_state=0)
 plan = Plan(survey)
 needed = plan.users_for(half_width=0.01)
 for name, width in plan.half_width(n_users=ucb.n_samples).items():
-    print(f"{name:12} expected: +- {width:.3f}; for +- 0.010 it takes {needed[name]:,} people")
+    print(f"{name:12} expected: +- {width:.3f}; +- 0.010 needs {needed[name]:,} people")
 
 # %%
 # The survey
 # ----------
-# The table has one row per combination, and its number of applicants. A data frame with one row per
-# applicant would do as well (``load_ucb_admissions(as_frame=True).frame``).
+# The table has one row per combination, with its number of applicants. A data frame with one row
+# per applicant works as well (``load_ucb_admissions(as_frame=True).frame``).
 
 estimates = survey.fit_transform(ucb.data, sample_weight=ucb.counts)
 print(estimates)
 
 # %%
-# The intervals contain the noise of the reports and that of drawing whom to ask which question.
-# They are for the answers of *all* applicants, and hold at once within each column.
+# The intervals account for the noise of the reports and for the random assignment of questions.
+# They refer to *all* applicants, and they are simultaneous within each column.
 
 truth = survey.true_frequencies(ucb.data, sample_weight=ucb.counts)
 better = EmpiricalBayes().fit_transform(estimates)
@@ -53,16 +53,16 @@ for ax, (name, part) in zip(axes, estimates.items(), strict=True):
     if ax is not axes[0]:
         ax.get_legend().remove()
 axes[0].set_ylabel("frequency, with 95 % intervals")
-axes[0].legend(loc="lower left")
+_ = axes[0].legend(loc="lower left")
 
 # %%
-# Why not ask everybody everything?
-# ---------------------------------
-# Everybody would have to split epsilon between three answers. The standard deviations of one
-# frequency of each column, with the split budget, and with one question for each:
+# All questions to each applicant
+# -------------------------------
+# If each applicant answered all questions, epsilon would be divided among three answers. These are
+# the standard errors of a frequency of each column, with a split budget and with one question:
 
-for name, one_each in plan.rmse(n_users=ucb.n_samples).items():
+for name, sampled in plan.rmse(n_users=ucb.n_samples).items():
     split = Plan(best_oracle(2.0 / 3, ucb.domains[name])).rmse(n_users=ucb.n_samples)
-    print(f"{name:12} split {split:.4f}   one question {one_each:.4f}")
+    print(f"{name:12} split {split:.4f}   one question {sampled:.4f}")
 
 plt.show()

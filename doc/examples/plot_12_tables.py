@@ -1,19 +1,19 @@
 """
-=========================
-Tables and synthetic rows
-=========================
+=====================================
+Contingency tables and synthetic rows
+=====================================
 
 4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. How
-do admission, gender and department go together? Each applicant answers one question, under local
-differential privacy. We estimate the tables of all pairs of columns, ask them questions, and make
-synthetic applicants.
+do admission, gender and department depend on each other? Each applicant sends one report, under
+local differential privacy. We estimate the tables of all pairs of columns, compute answers from the
+tables, and draw synthetic applicants.
 """
 
 # %%
 # Before any data
 # ---------------
-# Applicants could be split among the tables of two columns, or report their combination of all
-# three. The error to be expected is known before anybody is asked.
+# Each applicant could report on one table of two columns, or report the combination of all three
+# columns. The expected errors of both methods need no data.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -30,14 +30,14 @@ for epsilon in (1.0, 3.0, 5.0):
     print(f"epsilon {epsilon:g}:", ", ".join(f"{way} {error:.3g}" for way, error in both))
 
 # %%
-# These are n times the expected sum of squared errors of a table. The oracle takes the best way by
-# itself.
+# These numbers are n times the expected sum of squared errors of a table. By default, the oracle
+# uses the best method.
 #
 # The tables
 # ----------
-# Raw tables are estimates from different people, so they do not agree on who applied.
-# ``Consistent(non_negative=False)`` is the best linear combination of all that people said: it is
-# unbiased, all its tables agree, and its answers have intervals.
+# Raw tables are estimates from different people, so they contradict each other.
+# ``Consistent(non_negative=False)`` is the best linear combination of all reports: it is unbiased,
+# all its tables agree, and its answers have intervals.
 
 applicants = ucb.frame
 raw = MarginalOracle(epsilon=3.0, domains=ucb.domains, random_state=0).fit_transform(applicants)
@@ -47,7 +47,7 @@ for name, tables in {"raw": raw, "consistent": linear}.items():
         tables.crosstab("gender", other).loc["Female"].sum()
         for other in ("admission", "department")
     ]
-    print(f"{name}: the share of women is {women[0]:.3f} in one table, {women[1]:.3f} in another")
+    print(f"{name}: the proportion of women is {women[0]:.3f} and {women[1]:.3f} in two tables")
 
 # %%
 # Answers
@@ -66,7 +66,7 @@ for other in ("admission", "department"):
 # The joint model
 # ---------------
 # :class:`~sklearn_ldp.LatentClasses` fits a mixture of a few classes of applicants to the tables.
-# What follows from it has no negative cells, and agrees.
+# Tables of the mixture have no negative cells, and they agree.
 
 model = LatentClasses().fit_transform(raw)
 figure, axes = plt.subplots(2, 1, figsize=(8, 6), layout="constrained")
@@ -76,8 +76,8 @@ for ax, (name, tables) in zip(axes, pictures.items(), strict=True):
     ax.set_title(f"{name}; {ax.get_title()}", fontsize="small")
 
 # %%
-# The colours are differences from independence, and cells within the noise are hatched: women
-# applied to departments C and E much more often than men. In numbers, with the truth:
+# The colors show differences from independence, and cells within the noise are hatched. Women
+# applied to departments C and E much more often than men. These are the numbers, and the truth:
 
 truth = pd.crosstab(applicants.gender, applicants.department, normalize=True)
 print(model.crosstab("gender", "department").loc[truth.index].round(2))
@@ -86,8 +86,8 @@ print(truth.round(2))
 # %%
 # Synthetic rows
 # --------------
-# The model makes as many applicants as one likes, free of privacy cost: no more can be learnt from
-# them than from the tables. Any tool that needs rows can be used on them.
+# The model draws any number of applicants without privacy cost. The rows contain no more
+# information than the tables, and they work with any tool that needs rows.
 
 synthetic = model.sample(10_000, random_state=0)
 print(synthetic.head(3))

@@ -3,17 +3,16 @@
 From a collection to a ROC curve
 ================================
 
-Who earns more than 50,000 dollars a year? Each person sends one randomised report, of their
-features and their income together. We learn a classifier from the reports of two servers. We
-compare it with a classifier for which only incomes are private, and with one that is not private at
-all.
+Who earns more than 50,000 dollars a year? Each person sends one randomized report about their
+features and their income. We learn a classifier from the reports of two servers. We compare it with
+a classifier for which only incomes are private, and with a classifier without privacy.
 """
 
 # %%
 # The people
 # ----------
-# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# The module :download:`shared_incomes.py </examples/shared_incomes.py>` in the same folder reads
+# the census incomes "Adult" if their files exist. Otherwise it makes synthetic people with the same
 # columns.
 
 import matplotlib.pyplot as plt
@@ -36,8 +35,8 @@ print(f"{source}: {len(X_train):,} people to learn from, {len(X_test):,} to test
 # %%
 # Before any data
 # ---------------
-# What may be answered is public, and known to all clients. Numbers have bins and words have coarse
-# groups, all chosen from general knowledge. Few categories per feature lose little, and keep the
+# The domains are public, and all clients use them. Numbers have bins and words have coarse groups,
+# all chosen from general knowledge. Few categories per feature lose little information and keep the
 # noise low.
 
 LEADING = ["Exec-managerial", "Prof-specialty"]
@@ -46,7 +45,7 @@ JOBS = {**dict.fromkeys(LEADING, "leading"), **dict.fromkeys(OFFICE, "office")}
 
 
 def grouped(people):
-    """What a client does with a record before it is reported."""
+    """Return the features that a client reports about, from a record."""
     return pd.DataFrame(
         {
             "age": people["age"],
@@ -74,19 +73,19 @@ model = LDPNaiveBayes(epsilon, domains=domains, classes=CLASSES, random_state=0)
 # %%
 # The collection
 # --------------
-# Each client draws one of the features, and reports it together with their income. The seed is for
-# this page: clients leave it out, and draw their coins from the operating system. A report has the
-# number of the feature, and those of one or more combinations of a value and an income. The true
-# one is among them more often than any other.
+# Each client draws one of the features and reports it together with the income. The seed is for
+# this page only: real clients have no seed, and draw their random bits from the operating system. A
+# report contains the number of the feature and the numbers of one or more combinations of a value
+# and an income. The true combination is among them more often than any other combination.
 
 survey = model.oracle()
 reports = survey.privatize(grouped(X_train).assign(**{"class": y_train}))
 print("the report of one person:", reports[0])
 
 # %%
-# Half of the reports reach one server, and half of them another one. Each counts, and the second
-# one sends its counts to the first one. Neither has seen a record. The classifier is learnt from
-# the tables of a feature and the income that follow from the counts.
+# Half of the reports reach one server, and the other half a second server. Each server counts, and
+# the second server sends its counts to the first. No server has seen a record. The classifier
+# learns from the tables of each feature and the income, which are estimates from the counts.
 
 half = len(reports) // 2
 server, other_server = clone(survey), clone(survey)
@@ -94,21 +93,23 @@ server.aggregate(reports[:half])
 other_server.aggregate(reports[half:])
 all_private = model.fit_tables(server.merge(other_server).estimate_)
 print(f"{all_private.n_samples_seen_:,} reports; prior of {CLASSES[1]}: ", end="")
-print(f"{all_private.class_prior_[1]:.3f} (the true share: {(y_train == CLASSES[1]).mean():.3f})")
+print(
+    f"{all_private.class_prior_[1]:.3f} (the true frequency: {(y_train == CLASSES[1]).mean():.3f})"
+)
 
 # %%
-# What marriage and jobs say about income: the logarithm of P(class | value) / P(class), shrunk by
-# the noise.
+# These numbers show the relation of marriage and jobs to income: the logarithm of
+# P(class | value) / P(class), shrunk according to the noise.
 
 for feature in ("married", "job"):
     lifts = all_private.feature_log_lift_[feature]
     print(pd.DataFrame(lifts, index=domains[feature], columns=CLASSES).round(2))
 
 # %%
-# The other two
-# -------------
-# If the features are public and only incomes are secret, each person spends the whole epsilon on
-# one label. The last classifier knows the true values of all people.
+# The other two classifiers
+# -------------------------
+# If the features are public and only incomes are private, each person spends the whole epsilon on
+# one label. The last classifier uses the true values of all people.
 
 encode = make_column_transformer(
     (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS)
@@ -121,7 +122,7 @@ label_private = LabelDPClassifier(
 # %%
 # ROC curves
 # ----------
-# All three follow the conventions of scikit-learn, so its displays and scores take them.
+# All three follow the conventions of scikit-learn, so its displays and scores work with them.
 
 contest = {
     "nothing is private": (not_private, X_test),
@@ -142,22 +143,22 @@ for name, (classifier, X) in contest.items():
     if name == "nothing is private":
         curve.line_.set(linewidth=5, alpha=0.4)  # another curve is nearly the same
 ax.set(
-    title=f"Epsilon {epsilon:g}: incomes of {len(X_test):,} people who are new",
+    title=f"Epsilon {epsilon:g}: incomes of {len(X_test):,} new people",
     xlabel=f"False positive rate (of {CLASSES[0]})",
     ylabel=f"True positive rate (of {CLASSES[1]})",
 )
 
 # %%
-# Secret labels cost hardly anything here. Secret features cost more, as each person tells of one of
-# them only. Accuracies have less room: most people earn at most 50,000, so whoever says so of
-# everybody is mostly right.
+# Private labels hardly reduce the area under the curve here. Private features reduce it more,
+# because each person reports only one of them. Accuracies differ less: most people earn at most
+# 50,000, so the majority class alone is usually correct.
 
 print(f"{'the majority':22} accuracy {y_test.value_counts(normalize=True).max():.3f}")
 for name, (classifier, X) in contest.items():
     print(f"{name:22} accuracy {classifier.score(X, y_test):.3f}")
 
 # %%
-# Predictions read features in the clear. Where these are secret, send the model to the people: it
-# is made of reports, so it may be published, and each person predicts on their own device.
+# Predictions use true features. If the features are private, send the model to the people. You may
+# publish the model because it was made from reports, and each person predicts on their own device.
 
 plt.show()

@@ -3,17 +3,17 @@
 Calibration before and after the correction
 ===========================================
 
-Who earns more than 50,000 dollars a year? People keep their incomes secret: each one randomises
-their label, and sends it to a server that knows their features. A classifier that takes the reports
-for labels ranks people well, but its probabilities are useless. The noise is known, so they can be
-corrected.
+Who earns more than 50,000 dollars a year? People keep their incomes private: each person randomizes
+their label and sends it to a server, which has their features. A classifier that is trained on the
+reports ranks people well, but its probabilities are useless. Because the distribution of the noise
+is public, a correction can repair the probabilities.
 """
 
 # %%
 # The people
 # ----------
-# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
+# The module :download:`shared_incomes.py </examples/shared_incomes.py>` in the same folder reads
+# the census incomes "Adult" if their files exist. Otherwise it makes synthetic people with the same
 # columns.
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ print(f"{source}: {len(X_train):,} people to learn from, {len(X_test):,} to test
 # %%
 # The reports
 # -----------
-# Each client randomises their label once. The seed is for this page: clients leave it out, and draw
-# their coins from the operating system.
+# Each client randomizes their label once. The seed is for this page only: real clients have no
+# seed, and draw their random bits from the operating system.
 
 private = {"epsilon": 1.0, "classes": CLASSES}
 reports = LabelDPClassifier(**private, random_state=0).privatize(y_train)
@@ -47,10 +47,10 @@ print(f"{(reports == CLASSES[1]).mean():.3f} of the reports")
 # %%
 # Logistic regression
 # -------------------
-# The first one is trained on the reports as if they were labels. The second one has the same
-# reports, and maximises their likelihood. Held-out reports decide how much weight each penalty has,
-# and the constant, which is the share of each class. With so many people nearly all weight is
-# on the given C.
+# The first model is trained on the reports as if they were labels. The second model maximizes the
+# likelihood of the same reports. Held-out reports determine the weight of each penalty, and the
+# weight of a baseline, the frequency of each class. With so many people nearly all weight is on the
+# specified C.
 
 encode = make_column_transformer(
     (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS)
@@ -64,9 +64,9 @@ print({name: round(weight, 3) for name, weight in corrected_logistic.weights_.it
 # %%
 # Boosted trees
 # -------------
-# For classifiers other than logistic regression, the probabilities are corrected, and averaged with
-# the constant as held-out reports say. The classifier inside predicts *reports*, and shows what is
-# changed.
+# For other classifiers, the correction changes the probabilities and averages them with the class
+# frequencies, with weights from held-out reports. The inner classifier predicts *reports*, and
+# shows the probabilities before the correction.
 
 words = make_column_transformer(
     ("passthrough", NUMBERS), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), WORDS)
@@ -80,9 +80,9 @@ print("the correction:", corrected_trees.correction_)
 # %%
 # Calibration
 # -----------
-# Among the people with a predicted probability of 0.2, a share of 0.2 should earn more than 50,000.
-# Reports are the same class with probability p at most, and 1 - p at least. So their probabilities
-# lie between the two grey lines, apart from errors. The correction spreads them out again.
+# Among the people with a predicted probability of 0.2, 20 % should earn more than 50,000. A report
+# is this class with a probability between 1 - p and p. Therefore predictions of reports lie between
+# the two gray lines, apart from errors. The correction spreads the probabilities out again.
 
 contest = {
     "logistic regression": {"before": logistic, "after": corrected_logistic},
@@ -105,15 +105,15 @@ for ax, (title, pair) in zip(axes, contest.items(), strict=True):
     ax.set(
         title=title,
         xlabel=f"Mean predicted probability of {CLASSES[1]}",
-        ylabel=f"True share of {CLASSES[1]}" if ax is axes[0] else None,
+        ylabel=f"True frequency of {CLASSES[1]}" if ax is axes[0] else None,
     )
     for limit in (1 - p, p):
-        ax.axvline(limit, color="grey", linewidth=0.8, zorder=0)
-figure.suptitle(f"{len(X_test):,} people who are new; labels at epsilon {private['epsilon']:g}")
+        ax.axvline(limit, color="gray", linewidth=0.8, zorder=0)
+figure.suptitle(f"{len(X_test):,} new people; labels at epsilon {private['epsilon']:g}")
 
 # %%
-# The log losses on true labels, in which a probability that is far off costs much. The last row is
-# a logistic regression that was trained on true labels, which no server has here.
+# The log loss on true labels penalizes wrong probabilities. The last row is a logistic regression
+# on true labels, which no server has here.
 
 
 def show(title, classifier):
@@ -129,13 +129,13 @@ for title, pair in contest.items():
 show("logistic regression, true", clone(logistic).fit(X_train, y_train))
 
 # %%
-# Accuracy hardly moves, because the correction of probabilities increases: what was more probable
-# than one half stays so. Whoever needs a threshold other than one half, an expected cost or an
-# expected number needs the correction.
+# Accuracy hardly changes, because the correction is monotone and keeps the side of one half. You
+# need the correction for thresholds other than one half, expected costs or expected numbers.
 
 expected = {"labels": (y_test == CLASSES[1]).mean()}
 for name, classifier in contest["boosted trees"].items():
     expected[f"trees, {name}"] = classifier.predict_proba(X_test)[:, 1].mean()
-print(f"share of {CLASSES[1]}:", ", ".join(f"{name} {one:.3f}" for name, one in expected.items()))
+summary = ", ".join(f"{name} {frequency:.3f}" for name, frequency in expected.items())
+print(f"frequency of {CLASSES[1]}: {summary}")
 
 plt.show()

@@ -3,19 +3,18 @@
 Epsilon against accuracy
 ========================
 
-How small may epsilon be, if the labels of users are private? A simulation answers that with true
-labels. The server itself has reports only, and can score its classifiers on them. Such scores are
-unbiased, but noisy: at a small epsilon they cannot tell a good classifier from a useless one.
+How small may epsilon be if the labels of users are private? A simulation with true labels answers
+this question. A server has reports only and scores its classifiers on reports. Such scores are
+unbiased but noisy: at a small epsilon they cannot distinguish a good classifier from a useless one.
 """
 
 # %%
 # The people
 # ----------
-# A module beside this example, :download:`shared_incomes.py </examples/shared_incomes.py>`, reads
-# the census incomes "Adult" if their files are there. Otherwise it makes up people with the same
-# columns.
-# Features are public here, so they may be encoded once. The label is 1 for more than 50,000
-# dollars, and a secret.
+# The module :download:`shared_incomes.py </examples/shared_incomes.py>` in the same folder reads
+# the census incomes "Adult" if their files exist. Otherwise it makes synthetic people with the same
+# columns. Features are public here, so you may encode them once. The private label is 1 for more
+# than 50,000 dollars.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,14 +36,13 @@ encode = make_column_transformer(
 X, X_new = encode.fit_transform(people), encode.transform(new_people)
 y, y_new = ((part == CLASSES[1]).to_numpy(dtype=int) for part in (incomes, new_incomes))
 majority = max(y.mean(), 1 - y.mean())
-print(f"{source}: {len(X):,} people to learn from; a share of {majority:.3f} is in the majority")
+print(f"{source}: {len(X):,} people to learn from; {majority:.3f} are in the majority class")
 
 # %%
 # A simulation
 # ------------
-# The search learns from half of the people, and scores on the other half: once on their true
-# labels, and once on reports of these, as a server would. Each of the eight seeds is a collection
-# of its own.
+# The search learns from half of the people and scores on the other half, both on true labels and on
+# reports of these labels, like a server. Each of the eight seeds is a separate collection.
 
 model = LabelDPClassifier(
     LogisticRegression(max_iter=1000), classes=[0, 1], correction="likelihood"
@@ -97,8 +95,8 @@ table = pd.DataFrame(
 print(table.round(3).to_string())
 
 # %%
-# The last column is what the classifier gains over the majority, in standard errors of its private
-# score. Where it is below two, such a score is no evidence that the classifier is of any use.
+# The last column is the gain of the classifier over the majority class, in standard errors of its
+# private score. If it is below two, the score is no evidence that the classifier is useful.
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 band = [accuracy - 2 * noise, accuracy + 2 * noise]
@@ -109,22 +107,23 @@ ax.axhline(majority, color="black", linestyle="--", label="the majority")
 ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
-ax.legend(loc="lower right")
+_ = ax.legend(loc="lower right")
 
 # %%
-# A classifier may be better than the majority at an epsilon where its score on reports cannot show
-# it.
+# A classifier may be better than the majority class although its score on reports cannot show the
+# difference.
 
-is_better, is_told = accuracy > majority, table["gain / error"] > 2
+is_better = accuracy > majority
+is_shown = table["gain / error"] > 2
 print(f"better than the majority, on average: at epsilon {accuracy.index[is_better].min():g}")
-print(f"its score on reports can tell so: at epsilon {accuracy.index[is_told].min():g}")
+print(f"shown by its score on reports: at epsilon {accuracy.index[is_shown].min():g}")
 
 # %%
 # A search without one true label
 # -------------------------------
-# Reports are made once, and then all searches are free. This one looks for the strength of the
-# penalty, by log losses on held-out reports, for each of the two corrections. The default
-# correction, "auto", averages such penalties by itself, and needs no search.
+# After the reports are made once, searches spend no epsilon. This search chooses the strength of
+# the penalty by log losses on held-out reports, for each of two corrections. The default
+# correction, "auto", averages such penalties and needs no search.
 
 client = LabelDPClassifier(epsilon=1.0, classes=[0, 1], random_state=0)
 reports = client.privatize(y)
@@ -138,9 +137,9 @@ chosen = search.best_params_
 print(f"chosen: correction {chosen['correction']!r}, C = {chosen['estimator__C']:g}")
 
 # %%
-# Beside the scores, for this page only, stand the losses on true labels, of people who are new. The
-# error bars are the standard errors of the means of three folds. All candidates are scored on the
-# same reports, so the noise moves whole curves more than it bends them.
+# The right plot, for this page only, shows the losses on true labels of new people. The error bars
+# are standard errors of the means of three folds. All candidates are scored on the same reports, so
+# the noise shifts whole curves more than it changes their shape.
 
 losses = pd.DataFrame(search.cv_results_["params"])
 losses["on reports"] = -search.cv_results_["mean_test_score"]
@@ -154,18 +153,18 @@ for correction, part in losses.groupby("correction"):
     c = part["estimator__C"]
     axes[0].errorbar(c, part["on reports"], part["error"], fmt="o-", capsize=3, label=correction)
     axes[1].plot(c, part["on true labels"], "o-", label=correction)
-axes[0].set(title="What the server sees", ylabel="log loss on held-out reports")
-axes[1].set(title="What it does not see", ylabel="log loss on true labels")
+axes[0].set(title="Visible to the server", ylabel="log loss on held-out reports")
+axes[1].set(title="Not visible to the server", ylabel="log loss on true labels")
 for ax in axes:
     ax.set(xscale="log", xlabel="C")
-    ax.axvline(chosen["estimator__C"], color="grey", linestyle=":", label="chosen C")
+    ax.axvline(chosen["estimator__C"], color="gray", linestyle=":", label="chosen C")
     ax.legend(title="correction")
 
 # %%
-# What the choice costs: its loss on true labels, and the least one of all candidates.
+# These are the loss of the chosen candidate on true labels, and the minimum of all candidates.
 
 true_losses = losses["on true labels"]
-print(f"chosen {true_losses[search.best_index_]:.4f}, least {true_losses.min():.4f}")
+print(f"chosen {true_losses[search.best_index_]:.4f}, minimum {true_losses.min():.4f}")
 default = clone(server).fit(X, reports)
 print(f"without a search: {log_loss(y_new, default.predict_proba(X_new)):.4f}")
 

@@ -1,11 +1,10 @@
 """
-Find strings that nobody lists
-==============================
+Find frequent strings without a list
+====================================
 
-The names in a package's source code are an open domain: nobody can list them beforehand. Each user
-here has one of the names in scikit-learn's source, as often as it occurs there. A
-:class:`~sklearn_ldp.StringOracle` finds the most frequent ones, and estimates how frequent they
-are.
+The names in a package's source code are an open domain: you cannot list them beforehand. Each user
+in this example has one of the names in scikit-learn's source, drawn by its frequency there. A
+:class:`~sklearn_ldp.StringOracle` finds the most frequent names and estimates their frequencies.
 """
 
 import re
@@ -23,11 +22,12 @@ N_USERS, LETTERS = 300_000, "abcdefghijklmnopqrstuvwxyz_"
 
 
 def names_in(package):
-    found = Counter()
+    """Count the names in the source files of a package."""
+    counts = Counter()
     for path in sorted(Path(package.__file__).parent.rglob("*.py")):
         text = path.read_text(encoding="utf-8", errors="ignore").lower()
-        found.update(name[:14] for name in re.findall("[a-z_]+", text))
-    return found
+        counts.update(name[:14] for name in re.findall("[a-z_]+", text))
+    return counts
 
 
 names = names_in(sklearn)
@@ -36,8 +36,8 @@ counts = np.random.default_rng(0).multinomial(N_USERS, frequencies)
 print(f"{len(names):,} names")
 
 # %%
-# Frequent letters get short codes. How frequent they are is learnt from public texts of another
-# origin: the users' own names must not be looked at.
+# Frequent letters get short codes. The frequencies of letters come from public texts of another
+# package, because the names of the users are private.
 public = Counter(dict.fromkeys([*LETTERS, ""], 1))
 for name, n in names_in(scipy).items():
     for letter in [*name, ""]:
@@ -51,33 +51,33 @@ oracle = StringOracle(
 )
 
 # %%
-# The plan says what to expect before any data: how the digits of a name are divided into lengths,
-# and from which frequency on a name is found.
+# The plan shows the division of the digits of a name into prefixes, and the frequency at which the
+# search finds a name. It needs no data.
 plan = oracle.plan()
 print(f"digits of GF({plan.hash_range}) in steps of {plan.steps}; threshold {plan.threshold():.4f}")
 
 # %%
-# Users who were held out from the search estimate what it has found, and leave out what they do not
-# detect. The dots are the true frequencies.
+# Users who were held out from the search estimate the frequencies of the names, and names that they
+# do not detect are removed. The dots are the true frequencies.
 estimate = oracle.fit(list(names), sample_weight=counts).estimate_
 low, high = estimate.confidence_interval(0.95, simultaneous=True)
 truth = dict(zip(names, counts / N_USERS, strict=True))
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 place = np.arange(len(estimate.categories))
-left.hlines(place, low[0], high[0], linewidth=4, alpha=0.5, label="95 %, all at once")
+left.hlines(place, low[0], high[0], linewidth=4, alpha=0.5, label="95 %, simultaneous")
 left.plot([truth.get(name, 0) for name in estimate.categories], place, "k.", label="true")
 left.set_yticks(place, estimate.categories)
 left.invert_yaxis()
-left.set(xlabel="frequency", title="what was found")
+left.set(xlabel="frequency", title="names in the estimate")
 left.legend()
 grid = np.linspace(0, 0.03, 200)
 for n_users in (100_000, 300_000, 1_000_000):
     right.plot(grid, plan.found_probability(grid, n_users), label=f"{n_users:,} users")
-right.set(xlabel="frequency of a name", ylabel="probability that it is found", title="the plan")
+right.set(xlabel="frequency of a name", ylabel="probability to find it", title="the plan")
 _ = right.legend()
 
 # %%
-# What a search keeps at each length shows why a name was missed: its prefix is not among them.
+# The prefixes of each length show why the search missed a name: its prefix was not kept.
 best = [name for name, _ in Counter(truth).most_common(16)]
 print("missed:", [name for name in best if name not in set(estimate.categories)])
 print([text for text, _ in oracle.found_prefixes_[0]][:10])

@@ -1,12 +1,11 @@
 """
-One page that shows an estimate
-===============================
+A report page of an estimate
+============================
 
-Whoever asks for a result wants a page and no array. A report has the picture, the numbers with
-their intervals, what may be said and what not, and the lines that make it again.
+A report shows an estimate on one page for readers without Python: the plot, the numbers with their
+intervals, the statements that the data support and do not support, and the code that makes the
+report again.
 """
-
-# sphinx_gallery_thumbnail_path = "_static/report.png"
 
 # %%
 from sklearn_ldp import OLH, EmpiricalBayes
@@ -17,8 +16,9 @@ oracle = OLH(epsilon=1.0, categories=states.categories, random_state=0)
 raw = oracle.fit_transform(states.categories, sample_weight=states.counts)
 estimate = EmpiricalBayes().fit_transform(raw)
 estimate.report(question="Where do you live?")
+# sphinx_gallery_thumbnail_path = "_static/report.svg"
 
 # %%
-# ``.save("report.html")`` writes it as one page without scripts, which a phone shows, too.
-# ``sklearn-ldp estimate --html report.html`` does the same, and `describe` returns a dict:
+# ``.save("report.html")`` writes a page without scripts, which phones also show. The command
+# ``sklearn-ldp estimate --html report.html`` writes the same page. `describe` returns a dict:
 estimate.describe()["may_be_said"]

@@ -1,12 +1,12 @@
 """
-=====================================
-Volunteers who are not like everybody
-=====================================
+====================================================
+Survey weights for volunteers who differ from others
+====================================================
 
-How many people work at home? Those who do answer more often than others. The shares of ages and
-sexes in the population are known, so the answers can be weighted.
+How many people work at home? People who work at home answer more often than others. A census gives
+the proportions of ages and sexes in the population, so you can weight the answers.
 
-The people are *made up*. They answer with probabilities between 4 and 60 %.
+The people are *synthetic*. They answer with probabilities between 4 and 60 %.
 """
 
 # %%
@@ -26,7 +26,7 @@ ages = {"18-29": 0.2, "30-44": 0.3, "45-64": 0.3, "65+": 0.2}
 sexes = {"F": 0.5, "M": 0.5}
 cells = [(age, sex) for age in ages for sex in sexes]
 shares = np.outer(list(ages.values()), list(sexes.values())).ravel()
-rates = np.outer([0.4, 0.2, 0.1, 0.04], [1.5, 0.5]).ravel()  # how many of a cell answer
+rates = np.outer([0.4, 0.2, 0.1, 0.04], [1.5, 0.5]).ravel()  # response rate of a cell
 at_home = np.array([0.6, 0.4, 0.5, 0.3, 0.35, 0.15, 0.2, 0.05])
 answers = np.stack([at_home, (1 - at_home) / 3, 2 * (1 - at_home) / 3], axis=1)
 truth = shares @ answers
@@ -40,10 +40,12 @@ for (age, sex), n, share in zip(cells, reported, shares, strict=True):
 # %%
 # Three estimates
 # ---------------
-# The answers come by age and by sex. With `poststratify`, each age counts as much as there are
-# people of it. `rake` takes the shares of both, without those of their combinations.
+# The reports show age and sex. `poststratify` weights each age by its proportion of the population.
+# `rake` uses the proportions of ages and of sexes, and does not need the proportions of their
+# combinations.
 
-values, sizes = np.tile(places, len(cells)), counts.ravel()
+values = np.tile(places, len(cells))
+sizes = counts.ravel()
 age, sex = (np.repeat(column, len(places)) for column in zip(*cells, strict=True))
 oracle = OLH(epsilon=1.0, categories=places, random_state=0)
 by_age = estimate_by_group(oracle, values, by=age, sample_weight=sizes)
@@ -58,8 +60,8 @@ for name, estimate in estimates.items():
     print(f"{name:20} largest error {error:.3f}, design effect {estimate.design_effect:.2f}")
 
 # %%
-# The intervals of the unweighted estimate are the shortest, and far from the truth. Weights make
-# intervals longer: the few old people stand for many.
+# The intervals of the unweighted estimate are the shortest, but far from the truth. Weights make
+# intervals longer, because a few old respondents represent many people.
 
 figure, axes = plt.subplots(figsize=(7, 3.5))
 for i, (name, estimate) in enumerate(estimates.items()):
@@ -69,10 +71,10 @@ for i, (name, estimate) in enumerate(estimates.items()):
     axes.errorbar(x, middle, yerr=ends, fmt="o", capsize=4, label=name)
 axes.hlines(truth, np.arange(3) - 0.35, np.arange(3) + 0.35, color="black", label="truth")
 axes.set_xticks(np.arange(3), places)
-axes.set_ylabel("share of the population")
+axes.set_ylabel("proportion of the population")
 axes.legend(frameon=False, loc="upper center")
 figure.tight_layout()
 
 # %%
-# Weights mend differences *between* the cells. If within a cell those who answer differ from the
-# others, as when people at home answer because they are at home, no weights help.
+# Weights correct for differences *between* cells. They do not help if respondents differ from
+# nonrespondents within a cell, for example if people answer because they are at home.

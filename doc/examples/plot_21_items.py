@@ -1,10 +1,11 @@
 """
-Several items a user
-====================
+Sets of items
+=============
 
-Users have several items each: apps, symptoms, languages. A :class:`~sklearn_ldp.ItemOracle` reports
-on the whole set at once. The usual way fills each set up with dummies, and reports one item of it
-at random, which multiplies the variance several times.
+Each user has several items, such as apps, symptoms or languages. A report of
+:class:`~sklearn_ldp.ItemOracle` covers the whole set. The usual method (padding and sampling) fills
+each set up with dummy items and reports one item at random, which multiplies the variance several
+times.
 """
 
 import matplotlib.pyplot as plt
@@ -22,13 +23,13 @@ np.put_along_axis(users, order[:, :MAX_ITEMS], np.arange(MAX_ITEMS) < sizes[:, N
 truth = users.mean(axis=0)
 
 # %%
-# A boolean matrix with a column for each category is one of the containers of sets.
+# A boolean matrix with one column for each category is one of the possible inputs.
 oracle = ItemOracle(1.0, categories=D, max_items=MAX_ITEMS, random_state=0)
 estimate = oracle.fit_transform(users)
 better = EmpiricalBayes(simplex=False).fit_transform(estimate)
 
 # %%
-# The usual way: categories from 60 on are dummies.
+# This is padding and sampling: categories from 60 on are dummies.
 filled = np.where(np.arange(MAX_ITEMS) < sizes[:, None], order[:, :MAX_ITEMS], D + np.arange(5))
 sampled = filled[np.arange(N_USERS), rng.integers(MAX_ITEMS, size=N_USERS)]
 single = OLH(1.0, categories=D + MAX_ITEMS, random_state=0).fit(sampled).frequencies_
@@ -38,28 +39,28 @@ figure, axes = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 place = np.arange(20)
 axes.plot(place, truth[:20], "k-", label="true")
 for values, label in (
-    (padded, "filled up, and one sampled"),
+    (padded, "padding and sampling"),
     (estimate.values[0], "ItemOracle"),
-    (better.values[0], "and EmpiricalBayes"),
+    (better.values[0], "ItemOracle, EmpiricalBayes"),
 ):
     error = np.sqrt(np.mean((values - truth) ** 2))
     axes.plot(place, values[:20], ".", label=f"{label}: RMSE {error:.3f}")
-axes.set(xlabel="item", ylabel="share of users who have it", xticks=place[::5])
+axes.set(xlabel="item", ylabel="proportion of users", xticks=place[::5])
 _ = axes.legend()
 
 # %%
-# Which `max_items`? Users of more items report a random choice of them, so these are counted too
-# rarely. The sizes of sets must be public, such as those of another survey.
+# Which `max_items` is best? Users with more items report a random choice, so their items are
+# counted too rarely. The distribution of set sizes must be public, for example from another survey.
 public_sizes = np.exp(-np.arange(16) / 3)
 table = ItemOracle(1.0, categories=D).plan(public_sizes, N_USERS, frequency=0.2)
 figure, axes = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
 for name in ("std", "bias", "rmse"):
     axes.plot(table["max_items"], np.abs(table[name]), label=name)
-axes.set(xlabel="max_items", ylabel="error of an item of 20 %")
+axes.set(xlabel="max_items", ylabel="error for a frequency of 20 %")
 _ = axes.legend()
 
 # %%
-# If each item has a number, :class:`~sklearn_ldp.KeyValueOracle` estimates its mean, too.
+# If each item has a number, :class:`~sklearn_ldp.KeyValueOracle` also estimates its mean.
 ratings = [dict.fromkeys(np.flatnonzero(row).tolist(), 4.0) for row in users[:20_000]]
 values = KeyValueOracle(2.0, categories=D, bounds=(1, 5), max_items=MAX_ITEMS, random_state=0)
 values.fit(ratings)

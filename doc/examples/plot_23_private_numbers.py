@@ -2,9 +2,9 @@
 A regression on private numbers
 ===============================
 
-Users hide a number, such as what they spend, and the features are public. Each number is
-randomised once, between public bounds. :class:`~sklearn_ldp.learning.LabelDPRegressor` learns from
-the reports.
+Users hide a number, such as their expenses, and the features are public. Each client randomizes the
+number once, between public bounds. :class:`~sklearn_ldp.learning.LabelDPRegressor` learns from the
+reports.
 """
 
 import matplotlib.pyplot as plt
@@ -26,29 +26,30 @@ def error(model):
 
 
 # %%
-# Three ways: a Ridge, and boosted trees of large leaves, on the mechanism's reports; and the same
-# Ridge on labels with Laplace noise of the same epsilon. The error is that of five collections.
+# We compare three models: Ridge, and boosted trees with large leaves, on the reports of the
+# mechanism; and Ridge on labels with Laplace noise of the same epsilon. Errors of Ridge are means
+# of five collections.
 epsilons = [0.5, 1.0, 2.0, 4.0]
 names = ["Ridge", "Ridge, Laplace noise", "boosted trees, leaves of 500"]
 trees = HistGradientBoostingRegressor(min_samples_leaf=500, max_iter=25, learning_rate=0.3)
-found = np.zeros((len(epsilons), 3))
+errors = np.zeros((len(epsilons), 3))
 for i, epsilon in enumerate(epsilons):
     for seed in range(5):
-        given = {"epsilon": epsilon, "bounds": bounds, "random_state": seed}
+        parameters = {"epsilon": epsilon, "bounds": bounds, "random_state": seed}
         noise = np.random.default_rng(seed).laplace(scale=30 / epsilon, size=len(y))
         models = [
-            LabelDPRegressor(**given).fit(X[train], y[train]),
+            LabelDPRegressor(**parameters).fit(X[train], y[train]),
             RidgeCV(np.logspace(-3, 8, 12)).fit(X[train], (y + noise)[train]),
         ]
-        found[i, :2] += np.array([error(model) for model in models]) / 5
-    found[i, 2] = error(LabelDPRegressor(trees, **given).fit(X[train], y[train]))
+        errors[i, :2] += np.array([error(model) for model in models]) / 5
+    errors[i, 2] = error(LabelDPRegressor(trees, **parameters).fit(X[train], y[train]))
 
 # %%
-# The lines are the constant and the Ridge on true labels. With much privacy a simple model is
-# better; trees need less noise.
+# The horizontal lines are a baseline (the mean label) and Ridge on true labels. With a small
+# epsilon the simple model is better; trees need less noise.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(epsilons, found, "o-", label=names)
-ax.axhline(y[test].std(), color="0.5", linestyle=":", label="constant")
+ax.plot(epsilons, errors, "o-", label=names)
+ax.axhline(y[test].std(), color="0.5", linestyle=":", label="mean label")
 clean = error(RidgeCV().fit(X[train], y[train]))
 ax.axhline(clean, color="black", linewidth=1, label="Ridge, true labels")
 ax.set(xscale="log", xlabel="epsilon", ylabel="root mean squared error", ylim=(0, 6.5))
@@ -57,7 +58,7 @@ ax.minorticks_off()
 _ = ax.legend(ncols=2, loc="lower left")
 
 # %%
-# Held-out reports tell how good the model is, without one true label.
+# Held-out reports estimate the score of the model, without any true label.
 server = LabelDPRegressor(epsilon=2.0, bounds=bounds, input="reports")
 reports = LabelDPRegressor(epsilon=2.0, bounds=bounds, random_state=2).privatize(y)
 server.fit(X[train], reports[train])

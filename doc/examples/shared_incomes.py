@@ -1,9 +1,9 @@
 """The rows of three examples.
 
-Three examples learn who earns more than 50,000 dollars a year. They import this module, so save it
-beside them. It reads Adult, rows of the US census of 1994, if its two files are in ``shared/data``
-beside the repository. Otherwise it makes up rows with the same columns: a public stand-in, of which
-nothing can be learnt about people.
+Three examples learn to predict an income above 50,000 dollars a year. They import this module, so
+save it in the same folder. It reads Adult, rows of the US census of 1994, if its two files are in
+``shared/data`` next to the repository. Otherwise it makes synthetic rows with the same columns,
+which contain no information about people.
 """
 
 from pathlib import Path
@@ -25,16 +25,16 @@ def load_incomes():
     X_train, y_train, X_test, y_test : data frames and Series
         The features are the columns of `NUMBERS` and `WORDS`; the labels are `CLASSES`.
     name : str
-        Which data these are.
+        The name of the data.
     """
     files = [FOLDER / f"ADULT_{part}.csv.gz" for part in ("TRAIN", "TEST")]
     if all(file.exists() for file in files):
         parts = [pd.read_csv(file, keep_default_na=False) for file in files]
         name = "Adult census income"
     else:
-        rows = made_up_rows(48_000, np.random.default_rng(0))
+        rows = synthetic_rows(48_000, np.random.default_rng(0))
         parts = [rows[:32_000], rows[32_000:]]
-        name = "a made-up stand-in for Adult"
+        name = "synthetic data like Adult"
     split = []
     for part in parts:
         words = {word: part[word].astype(str) for word in WORDS}
@@ -42,7 +42,7 @@ def load_incomes():
     return (*split, name)
 
 
-def made_up_rows(n, rng):
+def synthetic_rows(n, rng):
     """Return rows like those of Adult, drawn from a few formulas."""
     age = np.clip(17 + rng.gamma(2.6, 8.5, n), 17, 90).astype(int)
     school = np.clip(np.round(rng.normal(10, 2.6, n)), 1, 16).astype(int)

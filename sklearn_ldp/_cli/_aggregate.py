@@ -1,12 +1,12 @@
 """The command ``sklearn-ldp aggregate``.
 
 Add up reports that `sklearn-ldp privatize` or sklearn_ldp.collection.write_reports has written.
-Each file is a batch and counts once, whatever its name and however often it comes. A batch that is
-damaged, or of another configuration, is refused as a whole. The state of the collection is kept in
-a checkpoint: the same command resumes from it after Ctrl-C or a crash, and when it is run again it
-adds the batches that are new. If two run at the same time, one waits for the other. Oracle, epsilon
-and round are those of the checkpoint or, if there is none, of the first file: only the public
-domain must be given. `sklearn-ldp estimate` reads the checkpoint.
+Each file is a batch and counts once, even if it is sent repeatedly or renamed. A batch that is
+damaged, or of another configuration, is refused as a whole. A checkpoint stores the state of the
+collection. The same command resumes from it after Ctrl-C or a crash; a later run adds only the new
+batches. If two processes use the same checkpoint, one waits for the other. Oracle, epsilon and
+round come from the checkpoint or, if it does not exist, from the first file, so only the public
+domain must be specified. `sklearn-ldp estimate` reads the checkpoint.
 
 ----
 examples:
@@ -52,9 +52,9 @@ from ._arguments import (
 
 _CAPS = {
     "--max-batch-reports": "refuse batches of more reports",
-    "--min-batch-reports": "refuse batches of fewer reports, which say much about their users",
-    "--max-source-batches": "refuse further batches of a source; the source of a batch is what "
-    "stands before the first slash of its id",
+    "--min-batch-reports": "refuse batches of fewer reports, which reveal much about their users",
+    "--max-source-batches": "refuse further batches of a source; the source of a batch is the part "
+    "of its id before the first slash",
     "--max-source-reports": "refuse further reports of a source",
 }
 
@@ -69,24 +69,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     source = parser.add_argument_group("input")
     text = (
-        "files of reports, folders of them, addresses of either in object storage (s3://, "
+        "files of reports, folders of such files, their addresses in object storage (s3://, "
         "gs://, ..), or - for one batch on standard input"
     )
     source.add_argument("files", type=_place, nargs="+", metavar="FILE", help=text)
     text = "the format of standard input (default: arrow)"
     formats = ["arrow", "parquet", "jsonl"]
     source.add_argument("--format", choices=formats, default="arrow", help=text)
-    text = "what to do when a batch is refused (default: stop; skip keeps a note of it)"
+    text = "action if a batch is refused (default: stop; skip records it in the summary)"
     source.add_argument("--on-refusal", choices=["stop", "skip"], default="stop", help=text)
-    text = "what to do with a batch that comes twice in this call (default: ignore)"
+    text = "action if a batch occurs twice in this call (default: ignore)"
     source.add_argument("--on-repeat", choices=["stop", "ignore"], default="ignore", help=text)
-    method = parser.add_argument_group("what the reports must be")
-    told = "default: as the checkpoint or the first file says"
-    text = f"how users randomise: {ORACLE_NAMES} ({told}; with --domains the best one for each)"
+    method = parser.add_argument_group("method of the reports")
+    default = "default: from the checkpoint or the first file"
+    text = f"how users randomize: {ORACLE_NAMES} ({default}; with --domains the best for each)"
     add_shared(method, "--oracle", help=text)
-    text = f"privacy budget of one report, > 0 ({told})"
+    text = f"privacy budget of one report, > 0 ({default})"
     add_shared(method, "--epsilon", default=None, help=text)
-    add_shared(method, "--round", default=None, help=f"name of the collection ({told})")
+    add_shared(method, "--round", default=None, help=f"name of the collection ({default})")
     add_domain_options(method)
     add_shared(method, "--key-file")
     for option, text in _CAPS.items():
@@ -98,13 +98,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--checkpoint", type=Path, metavar="FILE", required=True, help=text)
     text = "how long to wait for another process that adds to the same checkpoint (default: 600)"
     target.add_argument("--lock-seconds", type=seconds, default=600.0, metavar="S", help=text)
-    text = "the least time between two writes of the checkpoint (default: 10)"
+    text = "minimum number of seconds between two writes of the checkpoint (default: 10)"
     target.add_argument("--checkpoint-every", type=seconds, default=10.0, metavar="S", help=text)
     text = "add up on the Dask cluster of this scheduler, whose workers see the same files"
     target.add_argument("--dask", metavar="ADDRESS", help=text)
     text = (
-        "with --dask: seconds to wait for a file before giving up, or never; what was "
-        "added is kept (default: 600)"
+        "with --dask: seconds to wait for a file before giving up, or never; files that "
+        "were added are kept (default: 600)"
     )
     target.add_argument("--timeout", type=seconds_or_never, metavar="S", help=text)
 
@@ -132,37 +132,39 @@ def run(arguments: argparse.Namespace) -> None:
     if other := other_user(path):
         say(f"waiting for {other}, which adds to {path}")
     if arguments.dask is None and arguments.timeout is not None:
-        raise ValueError("--timeout is for a cluster: give --dask ADDRESS too, or leave it out.")
+        raise ValueError(
+            "--timeout needs a cluster. Specify --dask ADDRESS too, or omit --timeout."
+        )
     work = _aggregate_here if arguments.dask is None else _aggregate_on_dask
     try:
         with ending_like_ctrl_c():
             n_refused = _earlier_refusals(arguments, oracle, options)
             server, n_batches = work(arguments, oracle, options)
     except (RefusedBatchError, CheckpointError) as error:
-        told = as_options(_claimed(arguments) or {})
+        claimed = as_options(_claimed(arguments) or {})
         used = as_options(oracle.protocol(arguments.round).configuration)
         is_other = "of another collection" in str(error) or "of this collection" in str(error)
-        hint = f"They say: {told}."
-        if told == used:  # of the first file or the checkpoint, so that this one differs
-            hint = f"This command counts {told} alone; --on-refusal skip leaves other files out."
-        raise ValueError(f"{error} {hint}" if is_other and told else error) from None
+        hint = f"The reports claim: {claimed}."
+        if claimed == used:  # from the first file or the checkpoint, so another file differs
+            hint = f"This command counts only {claimed}. Use --on-refusal skip to omit other files."
+        raise ValueError(f"{error} {hint}" if is_other and claimed else error) from None
     except KeyboardInterrupt:
         if path.exists():
-            say(f"interrupted: {path} holds what was added, and the same command goes on from it")
+            say(f"interrupted: {path} contains the added batches. The same command resumes from it")
         raise
-    if not path.exists():  # nothing was new
+    if not path.exists():  # there was no new batch
         server.save(path)
     summary = server.summary()
     print(summary)
     if n_batches and summary.n_refused - n_refused >= n_batches:
         raise ValueError(
-            f"Every batch was refused ({n_batches:,} in this call), so nothing was added: the "
-            "summary says why."
+            f"Every batch was refused ({n_batches:,} in this call), so nothing was added. See "
+            "the reasons in the summary."
         )
 
 
 def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict) -> int:
-    """The number of refusals in the checkpoint before this call, if refusals are skipped."""
+    """Return the number of refusals in the checkpoint before this call; 0 without skipping."""
     from ..collection import Aggregator
 
     if arguments.on_refusal == "stop" or not arguments.checkpoint.exists():
@@ -172,17 +174,17 @@ def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict)
 
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """The configuration that the checkpoint claims, or the first file; None if neither tells."""
+    """Return the configuration in the checkpoint or the first file; None if both lack it."""
     from .._core.storage import checkpoints
     from ..collection import describe_reports
 
     path = arguments.checkpoint
-    with suppress(ValueError, OSError):  # which are errors when they are read in earnest
+    with suppress(ValueError, OSError):  # the actual reading raises these errors again
         if path.exists():
             return checkpoints.claimed_configuration(path)
         for file in _paths(arguments.files, may_miss=True):
             with suppress(ValueError, OSError):
-                return describe_reports(file)["configuration"]  # "-" has no suffix, and is none
+                return describe_reports(file)["configuration"]  # "-" is no file
     return None
 
 
@@ -193,18 +195,18 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
     make_folder(arguments.checkpoint)
     with Progress(len(paths)) as progress:
         batches = _batches(paths, arguments, progress)
-        # Ends: each refusal uses up one more batch of `batches`, which goes on.
-        while True:  # after a copy, it goes on with the batches that are left
+        # Ends: because each refusal consumes another batch of the iterator.
+        while True:  # after a copy, continue with the remaining batches
             try:
                 return aggregate(batches, oracle, **options), len(paths)
             except RepeatedBatchError as error:
                 if arguments.on_repeat == "stop" or "seen the reports of" not in str(error):
                     raise
-                say(f"skipped, as whoever sends one report again and again can do: {error}")
+                say(f"skipped, because a sender may repeat the same reports: {error}")
 
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
-    """Yield the files; one that is missing is an error, or refused later if it may be missing."""
+    """Yield the files. A missing file is an error, unless it may miss and is refused later."""
     from .._core.storage.sources import SUFFIXES, report_files
     from .._serve.slots import held_in
 
@@ -219,26 +221,28 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if file.suffix == ".npz" and file.is_file():
             raise ValueError(
-                f"{file} is a sum, and sums may share batches: count all report files with one "
-                "--checkpoint, or merge sums of other batches in Python (Aggregator.merge)."
+                f"{file} is a checkpoint, and checkpoints may share batches. Count all report "
+                "files with one --checkpoint, or merge checkpoints of other batches in Python "
+                "(Aggregator.merge)."
             )
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
         try:
-            found = report_files(file)
-        except ValueError as error:  # there are none, or not yet
+            files_of_folder = report_files(file)
+        except ValueError as error:  # there are no files, or not yet
             raise ValueError(held_in(file) or error) from None
-        yield from found
+        yield from files_of_folder
 
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
-    """Yield the files, and the batch on standard input, which is read while it is added up."""
+    """Yield the files; "-" becomes the batch on standard input, read while it is added up."""
     from .._core.storage.sources import Piped
 
     for path in paths:
         is_pipe = str(path) == "-"
         yield Piped(sys.stdin.buffer, arguments.format, "standard input") if is_pipe else path
-        # It has been added when the next one is asked for. A sender must not find the pipe closed.
+        # When the next batch is requested, this batch was added. Read the rest of the pipe, so that
+        # its sender does not find the pipe closed.
         # Ends: at the end of the pipe.
         while is_pipe and sys.stdin.buffer.read(1 << 20):
             pass
@@ -255,9 +259,13 @@ def _aggregate_on_dask(
     except ImportError as error:
         raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
     if any(str(file) == "-" for file in arguments.files):
-        raise ValueError("--dask adds up files that the workers can open, not standard input.")
-    found = _paths(arguments.files, arguments.on_refusal == "skip")
-    paths = [path.resolve() if isinstance(path, Path) else path for path in found]
+        raise ValueError(
+            "--dask needs files that the workers can open. Name files instead of standard input."
+        )
+    paths = [
+        path.resolve() if isinstance(path, Path) else path
+        for path in _paths(arguments.files, arguments.on_refusal == "skip")
+    ]
     make_folder(arguments.checkpoint)
     if arguments.timeout is not None:
         options["timeout"] = arguments.timeout if arguments.timeout < inf else None
@@ -267,7 +275,7 @@ def _aggregate_on_dask(
 
 # -- signals that end the process, as an exception that lets it save its work first ----------------
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end by a signal other than that of Ctrl-C."""
+    """A signal other than Ctrl-C has ended the process."""
 
     # number: number of the signal.
 
@@ -279,13 +287,14 @@ class Terminated(KeyboardInterrupt):
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
     """Raise `Terminated` on SIGTERM and SIGHUP while the block runs."""
-    # The first signal is enough: further ones do not interrupt what it makes the block save. A
-    # signal that the process was started to ignore, as SIGHUP by nohup, stays ignored.
+    # After the first signal, further signals do not interrupt the saving in the block. A signal
+    # that was ignored at the start of the process, such as SIGHUP under nohup, stays ignored.
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may ask for signals
+        yield  # only the main thread may handle signals
         return
-    known = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    numbers = [one for one in known if one and signal.getsignal(one) is signal.SIG_DFL]
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
 
     def end(number: int, frame: Any) -> NoReturn:
         for other in numbers:

@@ -1,4 +1,4 @@
-"""Files of the commands: raw values of one column or of several to read, and tables to write."""
+"""Files of the commands: reading raw values of one or several columns, and writing tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .._core.support.files import (
 )
 from .._core.support.text import as_array, counted, format_table, is_category, printable
 
-#: Values of users, of shape (n,) or (n, n_columns), and how many users have each.
+#: Values of shape (n,) or (n, n_columns), and the number of users of each value.
 Users = tuple[np.ndarray, np.ndarray]
 
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
@@ -41,25 +41,34 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
     Shapes: -> (d,).
     Returns: in the order of the file if it is a histogram, otherwise sorted by value.
     `file` is CSV or lines of text, plain or gzip, or Parquet (`-` is standard input, which may
-    hold values but no histogram). Categories in `codes` are never taken for a header.
+    contain values but no histogram). A category in `codes` is never regarded as a header.
     """
-    path, kind = arguments.file, arguments.input_kind
-    value_column, count_column = arguments.value_column, arguments.count_column
+    path = arguments.file
+    kind = arguments.input_kind
+    value_column = arguments.value_column
+    count_column = arguments.count_column
     source = source_of(path)
     header = read_header(source)
     if arguments.no_header:
         if source.is_parquet:
-            raise ValueError(f"--no-header is for text; {source.name} is Parquet: leave it out.")
+            raise ValueError(
+                f"--no-header needs a text file, but {source.name} is Parquet. Omit it."
+            )
         if kind == "histogram" or count_column is not None:
-            raise ValueError("--no-header is for values, and a histogram needs a header.")
+            raise ValueError(
+                "--no-header needs a file of values, because a histogram has a header. Omit it."
+            )
         _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source, codes)))
-    value, count = value_column or "value", count_column or "count"
+    value = value_column or "value"
+    count = count_column or "count"
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
     if kind == "histogram" or has_counts:
         _check_columns(source, header, [value, count])
         if str(path) == "-":
-            raise ValueError("A histogram is read from a file; standard input takes values.")
+            raise ValueError(
+                "Standard input can contain values, but no histogram. Read a histogram from a file."
+            )
         histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts
     if source.is_parquet:
@@ -79,13 +88,13 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
 
 def read_categories(path: Path) -> Any:
     """Read a public domain."""
-    # One category per line, or in JSON what `read_domains` has of a column.
-    # Blank lines at the end are none.
+    # One category per line, or JSON with the domain of a column as in `read_domains`. Blank lines
+    # at the end are ignored.
     if path.name.lower().endswith(".json"):
-        found = _read_json(path)
-        if isinstance(found, dict) and "bins" not in found:
-            raise ValueError(f"--categories {path} has domains of columns: give it with --domains.")
-        return _read_domain(found, f"--categories {path}")
+        domain = _read_json(path)
+        if isinstance(domain, dict) and "bins" not in domain:
+            raise ValueError(f"--categories {path} has domains of columns. Pass it with --domains.")
+        return _read_domain(domain, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
     # Ends: each pass removes a line.
@@ -94,12 +103,14 @@ def read_categories(path: Path) -> Any:
     categories = [_not_empty(line, source, i, None) for i, line in enumerate(lines, start=1)]
     repeated = [category for category, n in Counter(categories).items() if n > 1]
     if not categories or repeated:
-        what = "is empty"
-        if repeated:  # which is not shown: the values of users may have been given by mistake
+        fault = "is empty"
+        if repeated:  # not shown, because the file may contain values of users by mistake
             first = categories.index(repeated[0])
             second = categories.index(repeated[0], first + 1)
-            what = f"repeats line {first + 1} in line {second + 1}"
-        raise ValueError(f"--categories {path} {what}; expected each category once, one per line.")
+            fault = f"repeats line {first + 1} in line {second + 1}"
+        raise ValueError(
+            f"--categories {path} {fault}. List each category once, with one category per line."
+        )
     return as_array(categories, parse=True)
 
 
@@ -122,7 +133,7 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
             users = "" if are_cells_hidden() else f" ({counted(n, 'user')})"
             raise ValueError(
                 f"{arguments.file} has {shown_value(value)}{users}, which is not in the domain "
-                "that --categories gives; add it there, or correct the data."
+                "of --categories. Add it to the domain, or correct the data."
             )
         if place is not None:
             counts[place] += n
@@ -130,24 +141,26 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
 
 
 def source_of(path: Path) -> Source:
-    """Return the file, or what is on standard input for ``-``."""
+    """Return the file, or the content of standard input for ``-``."""
     if str(path) == "-":
         return Source(sys.stdin.buffer.read(), "standard input")
     if path.name.lower().endswith(".npz"):
         n_bytes = path.stat().st_size
         raise ValueError(
-            f"{path} is a damaged checkpoint or estimate of {counted(n_bytes, 'byte')}, or none at "
-            "all. Copy it again; a file of values must not be named .npz."
+            f"{path} is a damaged checkpoint or estimate of {counted(n_bytes, 'byte')}, or another "
+            "file. Copy it again; a file of values must not be named .npz."
         )
     return Source(path, str(path))
 
 
 def read_header(source: Source) -> list[str]:
-    """Return the columns of a Parquet file, or the cells in the first line of another one."""
+    """Return the columns of a Parquet file, or the cells in the first line of a text file."""
     if source.is_parquet:
         return source.parquet_header()
     if next(source.lines(), None) is None:
-        raise ValueError(f"{source.name} is empty: expected a value per line or CSV with a header.")
+        raise ValueError(
+            f"{source.name} is empty. Expected a value per line, or CSV with a header."
+        )
     return source.first_cells()
 
 
@@ -156,14 +169,14 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     if missing:
         raise ValueError(
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; it has "
-            f"{listed_columns(header)}. Name yours with --value-column and --count-column."
+            f"{listed_columns(header)}. Name the columns with --value-column and --count-column."
         )
     repeated = [name for name in names if header.count(name) > 1]
     if repeated:
         raise ValueError(
-            f"{source.name} has {header.count(repeated[0])} columns {repeated[0]!r}, so it is "
-            "ambiguous which holds the values. Rename the others, or name another column with "
-            "--value-column or --count-column."
+            f"{source.name} has {header.count(repeated[0])} columns {repeated[0]!r}, so the "
+            "column of the values is ambiguous. Rename the other columns, or name another column "
+            "with --value-column or --count-column."
         )
 
 
@@ -171,8 +184,8 @@ def _check_one_column(source: Source, header: list[str], kind: str) -> None:
     if kind == "auto" and len(header) > 1:
         raise ValueError(
             f"{source.name}: the first line has {listed_columns(header)}, none of "
-            "them 'value'. Name yours with --value-column (and --count-column, if it is a "
-            "histogram), or say --input-kind values if each line as a whole is a value."
+            "them 'value'. Name the column with --value-column (and --count-column for a "
+            "histogram), or use --input-kind values if each whole line is a value."
         )
 
 
@@ -188,42 +201,42 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
-                f"{where} is not in the domain of --categories. Say {column} if it is a header; if "
-                "it is a user's value, say --no-header, and add it to the domain or correct it."
+                f"{where} is not in the domain of --categories. Use {column} if it is a header. "
+                "Otherwise use --no-header, and add the value to the domain or correct it."
             )
     elif _is_unlike_the_rest(first, tally):
         raise ValueError(
-            f"{where} looks like a header, because no other line repeats it: say {column} if it "
-            "is one, or --no-header if it is a user's value."
+            f"{where} looks like a header, because no other line repeats it. Use {column} if it "
+            "is a header, or --no-header if it is a user's value."
         )
 
 
 def _check_default_header(source: Source, tally: Counter, codes: Codes | None) -> None:
-    """Refuse a header that may be the value of a user, because nobody has named its column."""
+    """Refuse a header that may be the value of a user, because no option names its column."""
     if "value" in tally or (codes is not None and codes.find("value") is not None):
         raise ValueError(
             f"{source.name}, line 1: 'value' may be the header or a user's value, because it is "
-            "also a category. Say --value-column value if line 1 is the header, or --no-header if "
+            "also a category. Use --value-column value if line 1 is the header, or --no-header if "
             "line 1 is a user's value."
         )
 
 
 def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
-    """Whether a line that occurs once stands above values that repeat and are not of its kind."""
-    if tally.total() == len(tally):  # all are distinct, so nothing can be told
+    """Whether a line occurs once, and other lines repeat and are of another kind."""
+    if tally.total() == len(tally):  # all lines are distinct, so a header cannot be recognized
         return False
     others = (value for value in tally if value != first)
     return not (_NUMBER.fullmatch(first) and any(map(_NUMBER.fullmatch, others)))
 
 
 def _lines(source: Source, codes: Codes | None) -> Iterator[str]:
-    """Whole lines as values: neither commas nor quotes mean anything."""
+    """Yield whole lines as values; commas and quotes have no meaning."""
     for number, line in enumerate(source.lines(), start=1):
         yield _not_empty(line.rstrip("\r\n"), source, number, codes)
 
 
 def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
-    """Cells of one column of a CSV with a header."""
+    """Yield the cells of a column of a CSV file with a header."""
     rows = source.csv_rows()
     next(rows)
     for number, cells in rows:
@@ -238,20 +251,20 @@ def _not_empty(value: str, source: Source, number: int, codes: Codes | None) -> 
 
 
 def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
-    found = source.parquet_table([column]).column(0)
-    _refuse_nested(source, column, found.type)
+    values = source.parquet_table([column]).column(0)
+    _refuse_nested(source, column, values.type)
     tally: Counter = Counter()
-    for pair in found.value_counts().to_pylist():
+    for pair in values.value_counts().to_pylist():
         value = pair["values"]
-        # The domain says what a missing value or a number is, as it does of text.
+        # The domain determines the category of a missing value or a number, as for text.
         is_known = codes is not None and codes.find(text_of(value)) is not None
         tally[text_of(value) if is_known and not is_category(value) else value] += pair["counts"]
-    knows_empty = codes is not None and codes.find("") is not None
-    odd = [one for one in tally if not (is_category(one) or (one == "" and knows_empty))]
+    has_empty = codes is not None and codes.find("") is not None
+    odd = [x for x in tally if not (is_category(x) or (x == "" and has_empty))]
     if odd:
         raise ValueError(
             f"{source.name}: values must be text without NUL or integers, got {shorten(odd[0])}. "
-            f"{_NO_VALUE}; cast other types to text."
+            f"{_NO_VALUE}. Cast other types to text."
         )
     return tally
 
@@ -261,10 +274,10 @@ def _refuse_nested(source: Source, column: str, kind: Any) -> None:
     from pyarrow.types import is_nested, is_struct
 
     if is_nested(kind):
-        what = "structs" if is_struct(kind) else "lists"
+        content = "structs" if is_struct(kind) else "lists"
         raise ValueError(
-            f"{source.name}: the column {column!r} holds {what}, and a user has one value here: "
-            "sets of items are randomised in Python (ItemOracle), or by `client --max-items`."
+            f"{source.name}: the column {column!r} contains {content}, but each user must have one "
+            "value. Randomize sets of items in Python (ItemOracle), or with `client --max-items`."
         )
 
 
@@ -278,14 +291,13 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 
 
 # -- several columns ---------------------------------------------------------------------------
-_NO_VALUE = (
-    "Give a missing value a category, which is null in a domain in JSON, or a name such as unknown"
-)
+_NO_VALUE = "Define a category for missing values: null in a JSON domain, or a name such as unknown"
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing", "scale"}
 _LARGEST = 2**63 - 1
-_MAX_DIGITS = 1000  # zeros may lead; Python refuses to convert more than 4,300 digits
-_MAX_CATEGORIES, _MAX_CHARACTERS = 10**6, 1 << 26  # of all columns of a survey
+_MAX_DIGITS = 1000  # with leading zeros; Python refuses to convert more than 4,300 digits
+_MAX_CATEGORIES = 10**6  # of all columns of a survey
+_MAX_CHARACTERS = 1 << 26
 
 
 def read_domains(path: Path) -> dict[str, Any]:
@@ -301,20 +313,24 @@ def read_domains(path: Path) -> dict[str, Any]:
             f"{shorten(domains)}."
         )
     where = f"{path}: the domain of the column"
-    read = {name: _read_domain(one, f"{where} {shorten(name)}") for name, one in domains.items()}
-    n = sum(domain if isinstance(domain, int) else len(domain) for domain in read.values())
+    checked = {
+        name: _read_domain(domain, f"{where} {shorten(name)}") for name, domain in domains.items()
+    }
+    n = sum(domain if isinstance(domain, int) else len(domain) for domain in checked.values())
     if n > _MAX_CATEGORIES:
         raise ValueError(
-            f"{path} has {shorten(n)} categories in all, more than {_MAX_CATEGORIES:,}: use "
-            "coarser ones."
+            f"{path} has {shorten(n)} categories in all, more than {_MAX_CATEGORIES:,}. "
+            "Use coarser categories."
         )
-    return read
+    return checked
 
 
 def _read_json(path: Path) -> Any:
     text = "".join(Source(path, str(path)).lines())
     if len(text) > _MAX_CHARACTERS:
-        raise ValueError(f"{path} has more than {_MAX_CHARACTERS:,} characters, too many domains.")
+        raise ValueError(
+            f"{path} has more than {_MAX_CHARACTERS:,} characters. Declare fewer domains."
+        )
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except json.JSONDecodeError as error:
@@ -327,11 +343,11 @@ def _read_json(path: Path) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"{path} has the key {twice!r} twice: give each column one domain.")
-    return found
+        raise ValueError(f"{path} has the key {twice!r} twice. Declare one domain for each column.")
+    return entries
 
 
 def _read_domain(domain: Any, where: str) -> Any:
@@ -352,17 +368,17 @@ def _read_domain(domain: Any, where: str) -> Any:
         raise ValueError(
             f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
         )
-    named = [one for one in domain if one is not None]
+    named = [x for x in domain if x is not None]
     large = [x for x in named if type(x) is int and not -_LARGEST <= x < 1 << 64]
     odd = [x for x in named if not is_category(x)] + large
     if odd:
         raise ValueError(
-            f"{where} must list text without NUL, which is not empty, integers, or null for a "
-            f"missing answer, got {shorten(odd[0])}: put it in double quotes, as in the data."
+            f"{where} must list non-empty text without NUL, integers, or null for a missing "
+            f"answer, got {shorten(odd[0])}. Put it in double quotes, as in the data."
         )
     (text, n), *_ = Counter(map(text_of, domain)).most_common(1)
     if n > 1:
-        raise ValueError(f"{where} repeats {shorten(text)}: list each category once.")
+        raise ValueError(f"{where} repeats {shorten(text)}. List each category once.")
     return domain
 
 
@@ -375,18 +391,22 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(
-            f"{option} is for files of one column; with --domains the header names the columns."
+            f"{option} needs a file of one column. Omit it with --domains, because the header "
+            "names the columns."
         )
     source = source_of(arguments.file)
     header = read_header(source)
-    names, count = list(domain.columns), _count_column(arguments, header, domain)
+    names = list(domain.columns)
+    count = _count_column(arguments, header, domain)
     wanted = names if count is None else [*names, count]
     for name in wanted:
         if header.count(name) != 1:
-            what = f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
+            fault = (
+                f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
+            )
             raise ValueError(
-                f"{source.name} {what}; the header has {listed_columns(header)}. Every column of "
-                "--domains must be there once."
+                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column of "
+                "--domains must occur once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     columns = domain.columns.items()
@@ -395,43 +415,46 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     if not len(cells[-1]):
         raise ValueError(f"{source.name} has a header but no rows.")
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
-    for j, one in enumerate(codes.values()):
-        values[:, j] = one.categories[cells[j]]
+    for j, column in enumerate(codes.values()):
+        values[:, j] = column.categories[cells[j]]
     return values, cells[-1]
 
 
 def _count_column(
     arguments: Any, header: list[str], domain: ldp.surveys.RecordDomain
 ) -> str | None:
-    """The column of the numbers of users, if the rows are those of a histogram."""
-    kind, name = arguments.input_kind, arguments.count_column or "count"
-    is_told = kind == "histogram" or arguments.count_column is not None
-    is_there = name in header and name not in domain.columns
-    return name if kind != "values" and (is_told or is_there) else None
+    """Return the column of the numbers of users; None if each row is a user."""
+    kind = arguments.input_kind
+    name = arguments.count_column or "count"
+    is_declared = kind == "histogram" or arguments.count_column is not None
+    is_present = name in header and name not in domain.columns
+    return name if kind != "values" and (is_declared or is_present) else None
 
 
 def text_of(value: object) -> str:
-    """Return the text of a value in a file; that of a missing one is empty."""
+    """Return the text of a value in a file; it is empty for a missing value."""
     from .._core.domains.values import is_missing
 
     return "" if is_missing(value) else str(value)
 
 
 def shown_value(value: object) -> str:
-    """Return how an error names the value of a user."""
+    """Return the name of a user's value in an error."""
     return "a value" if are_cells_hidden() else f"the value {shorten(value)}"
 
 
 class Codes:
-    """The place of each category of a column by its text, or by a number that is in its bin."""
+    """The place of each category of a column, by its text or by a number in its bin."""
 
     # file, column: for error messages.
     # domain: the categories.
 
     def __init__(self, file: str, column: str, domain: ldp.Domain) -> None:
-        self.file, self.column, self.domain = file, column, domain
+        self.file = file
+        self.column = column
+        self.domain = domain
         self.categories = domain.categories
-        self.places = {text_of(one): i for i, one in enumerate(self.categories.tolist())}
+        self.places = {text_of(x): i for i, x in enumerate(self.categories.tolist())}
 
     def find(self, value: str) -> int | None:
         """Return the place of a value; None if it has none."""
@@ -445,43 +468,45 @@ class Codes:
         return place
 
     def of(self, value: str, where: str) -> int:
-        """Return the place of a value, or raise an error that says where it is."""
+        """Return the place of a value, or raise an error that shows its line."""
         place = self.find(value)
         if place is not None:
             return place
-        what = shown_value(value)
-        remedy = "add it there, or correct the data"
+        shown = shown_value(value)
+        remedy = "Add it to the domain, or correct the data"
         if not value:
-            what = "an empty value"
-            remedy = "give a missing value a category there, which is null, or leave its row out"
+            shown = "an empty value"
+            remedy = "Add null to the domain, for missing values, or omit the row"
         raise ValueError(
-            f"{self.file}{where}: {what} in the column {self.column!r}, which is not in the domain "
-            f"that --domains gives; {remedy}."
+            f"{self.file}{where}: {shown} in the column {self.column!r}, which is not in the "
+            f"domain of --domains. {remedy}."
         )
 
 
 def _csv_columns(
     source: Source, header: list[str], codes: dict[str, Codes], count: str | None
 ) -> list[np.ndarray]:
-    """The codes of each column, and the numbers of users."""
+    """Return the codes of each column, and the numbers of users."""
     places = [header.index(name) for name in codes]
     n_place = None if count is None else header.index(count)
-    found: list[list[int]] = [[] for _ in range(len(codes) + 1)]
+    columns: list[list[int]] = [[] for _ in codes]
+    numbers: list[int] = []
     rows = source.csv_rows()
     next(rows)
     for number, cells in rows:
-        row, where = cells or [""] * len(header), f", line {number}"
-        for column, place, one in zip(found, places, codes.values(), strict=False):
-            column.append(one.of(row[place], where))
-        found[-1].append(1 if n_place is None else _number(row[n_place], f"{source.name}{where}"))
-    return [np.array(column, dtype=np.int64) for column in found]
+        row = cells or [""] * len(header)
+        where = f", line {number}"
+        for column, place, code in zip(columns, places, codes.values(), strict=True):
+            column.append(code.of(row[place], where))
+        numbers.append(1 if n_place is None else _number(row[n_place], f"{source.name}{where}"))
+    return [np.array(column, dtype=np.int64) for column in (*columns, numbers)]
 
 
 def _number(text: str, where: str) -> int:
     is_whole = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
     if not is_whole or int(text) > _LARGEST:
         raise ValueError(
-            f"{where}: a number of users must be a whole number >= 0, got {shorten(text)}. Say "
+            f"{where}: a number of users must be a whole number >= 0, got {shorten(text)}. Use "
             "--input-kind values if each row is one user."
         )
     return int(text)
@@ -491,21 +516,21 @@ def _parquet_columns(
     source: Source, header: list[str], codes: dict[str, Codes], count: str | None
 ) -> list[np.ndarray]:
     table = source.parquet_table([*codes, *([] if count is None else [count])])
-    found = []
-    for name, one in codes.items():
+    columns = []
+    for name, code in codes.items():
         _refuse_nested(source, name, table.column(name).type)
         different, places = _factorised(table.column(name))
-        found.append(np.array([one.of(value, "") for value in different], dtype=np.int64)[places])
+        columns.append(np.array([code.of(x, "") for x in different], dtype=np.int64)[places])
     if count is None:
-        return [*found, np.ones(table.num_rows, dtype=np.int64)]
+        return [*columns, np.ones(table.num_rows, dtype=np.int64)]
     _refuse_nested(source, count, table.column(count).type)
     different, places = _factorised(table.column(count))
     numbers = [_number(value, f"{source.name}, column {count!r}") for value in different]
-    return [*found, np.array(numbers, dtype=np.int64)[places]]
+    return [*columns, np.array(numbers, dtype=np.int64)[places]]
 
 
 def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
-    """The different values of a column of Arrow as text, and the place of each row's value."""
+    """Return the distinct values of an Arrow column as text, and the place of each row's value."""
     import pyarrow as pa
 
     whole = column.combine_chunks()
@@ -522,7 +547,8 @@ def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
-# What Excel, LibreOffice and Google Sheets evaluate, half and full width; spaces may come before.
+# Beginnings of texts that Excel, LibreOffice and Google Sheets evaluate, in half and full width.
+# Spaces may precede them.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
 
 
@@ -534,13 +560,13 @@ def is_csv(path: Path | None) -> bool:
 
 
 def first_formula(column: np.ndarray) -> str | None:
-    """The first text in a column that a spreadsheet would evaluate."""
+    """Return the first text in a column that a spreadsheet would evaluate."""
     texts = (str(value) for value in column.tolist()) if column.dtype.kind in "OU" else ()
     return next((text for text in texts if _is_formula(text)), None)
 
 
 def without_formulas(column: np.ndarray) -> np.ndarray:
-    """The column with an apostrophe before what a spreadsheet would evaluate: it shows that."""
+    """Return the column with an apostrophe before texts that a spreadsheet would evaluate."""
     if first_formula(column) is None:
         return column
     texts = [text_of(value) for value in column.tolist()]
@@ -553,9 +579,8 @@ def _is_formula(text: str) -> bool:
 
 def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
     """Write columns to a file, whose folder is created if missing, or to standard output."""
-    # path: its suffix says the format. None is standard output, where a person at a terminal
-    # gets an aligned table with a few digits, and a program behind a pipe gets CSV with all of
-    # them.
+    # path: its suffix determines the format. None is standard output: an aligned table with few
+    # digits on a terminal, and CSV with all digits in a pipe.
     if path is None:
         is_terminal = sys.stdout.isatty()
         sys.stdout.write(f"{_as_table(columns)}\n" if is_terminal else _as_csv(columns))
@@ -577,7 +602,7 @@ def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
 def _arrow_array(values: list) -> Any:
     import pyarrow as pa
 
-    for kind in (None, pa.uint64()):  # which Arrow does not infer
+    for kind in (None, pa.uint64()):  # Arrow does not infer uint64
         with suppress(OverflowError):
             return pa.array(values, kind)
     return pa.array([None if value is None else str(value) for value in values])
@@ -586,8 +611,8 @@ def _arrow_array(values: list) -> Any:
 def write_tables(
     tables: Mapping[Any, Mapping[str, Any]], path: Path | None, by: str = "column"
 ) -> None:
-    """Write tables of the same columns: one below the other on a terminal, otherwise as one."""
-    # tables: the tables by name, which stands in the column `by` if they are written as one.
+    """Write tables of the same columns: separately on a terminal, otherwise as a single table."""
+    # tables: the tables by name. In a single table the column `by` contains the names.
     if path is None and sys.stdout.isatty():
         shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
         sys.stdout.write("\n\n".join(shown) + "\n")
@@ -624,7 +649,8 @@ def _as_csv(columns: Mapping[str, Any]) -> str:
 
 
 def _as_text(column: np.ndarray) -> list:
-    """Integers and text as they are, other numbers with ten digits: far more than noise leaves."""
+    """Return integers and text unchanged, and other numbers with ten digits."""
+    # Noise is far larger than the omitted digits.
     return [f"{x:.10g}" for x in column] if column.dtype.kind == "f" else column.tolist()
 
 
@@ -638,17 +664,17 @@ def _as_cells(column: np.ndarray) -> list[str]:
     from .._core.domains.values import is_missing
 
     if column.dtype.kind != "f":
-        # What would break the line, or steer the terminal, is shown as Python writes it.
-        texts = ("(missing)" if is_missing(one) else str(one) for one in column.tolist())
+        # Text that would break the line, or control the terminal, is shown as its repr.
+        texts = ("(missing)" if is_missing(x) else str(x) for x in column.tolist())
         return [text if text.isprintable() else repr(text) for text in texts]
     decimals = _decimals(column)
     cells = [f"{x:.{decimals}f}" for x in column]
     surplus = min(len(cell) - len(cell.rstrip("0")) for cell in cells) if decimals else 0
-    # A column of whole numbers loses its decimal points, too.
+    # A column of whole numbers also loses its decimal points.
     return [cell[: len(cell) - surplus].rstrip(".") for cell in cells]
 
 
 def _decimals(column: np.ndarray) -> int:
-    """Decimals that show three digits of half of the numbers, and more of the larger ones."""
+    """Return the number of decimals that shows at least three digits of half of the numbers."""
     sizes = np.abs(column[np.isfinite(column) & (column != 0)])
     return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 12)) if sizes.size else 0

@@ -1,37 +1,37 @@
 """The command ``sklearn-ldp plan``.
 
-For every oracle: the size of a report, the error to expect of the raw estimate of a category, the
-frequency above which a category can be told from one that nobody has, and the number of users that
-a given precision takes. Nothing is collected.
+For every oracle: the size of a report, the expected error of the raw estimate of a category, the
+frequency above which a category is detected, and the number of users that a precision needs.
+Nothing is collected.
 
   report_bits          size of a report
   rmse                 root mean squared error of a category's raw estimate
   processed_rmse       the same after EmpiricalBayes, by simulation, if frequencies follow Zipf's
-                       law (--exponent), or are like those of a histogram (--like)
+                       law (--exponent) or a histogram (--like)
   half_width           half the width of its confidence interval
-  detection_threshold  frequency above which a category can be told from one that nobody has (with
-                       --alpha false discoveries in all)
+  detection_threshold  frequency above which a category is detected (with an expected number of
+                       --alpha false discoveries among all categories)
   users_needed         users with which the half width is --target
-  users_to_tell        users with which a difference of --gap is told with probability --power
-                       (with --gap only; --to says a difference of what)
-  shuffled_epsilon     what a report still spends, but for a probability of --delta, if those of all
+  users_to_tell        users with which a difference of --gap is detected with probability --power
+                       (with --gap only; --to selects the kind of difference)
+  shuffled_epsilon     epsilon of a report, except with probability --delta, if the reports of all
                        users are shuffled together (with --shuffled only)
-  fake_gain            what a share --fake-share of fake users can add to one category
+  fake_gain            frequency that a proportion --fake-share of fake users can add to a category
 
 With --domains, for every column of a survey in which each user is asked for one of them: the oracle
-of the column, the probability of being asked for it, and of these numbers rmse, half_width,
-detection_threshold, users_needed and users_to_tell, which contain the noise of drawing whom to ask;
-and shuffled_epsilon, which holds even if everybody knows who was asked for it.
-fake_gain is that of fake users who all claim to have been asked for the column, and
-fake_gain_assigned what is left of it if the collector assigns the columns.
+of the column, the probability of being asked for it, rmse, half_width, detection_threshold,
+users_needed and users_to_tell, which contain the noise of drawing the users to ask, and
+shuffled_epsilon, which is valid even if it is public who was asked for the column. For fake_gain
+all fake users claim to have been asked for the column; for fake_gain_assigned the collector assigns
+the columns.
 
-With --n-bins and --bounds, for numbers in equal bins: rmse, half_width and users_needed are of the
-share of users below a number, the mean over numbers; median_half_width and mean_half_width are in
-the units of the bounds, the first one if numbers are spread evenly.
+With --n-bins and --bounds, for numbers in equal bins: rmse, half_width and users_needed refer to
+the proportion of users below a number, averaged over numbers. median_half_width and mean_half_width
+are in the units of the bounds; median_half_width assumes a uniform distribution.
 
 ----
-All columns but processed_rmse assume uniform frequencies, which matters little unless epsilon is
-large. `simulate_errors` in Python simulates other post-processors and queries.
+All columns except processed_rmse assume uniform frequencies, which matters only if epsilon
+is large. `simulate_errors` in Python simulates other post-processors and queries.
 
 examples:
   sklearn-ldp plan --epsilon 1 --n-categories 1000 --n-samples 1000000
@@ -67,9 +67,10 @@ from ._arguments import (
 )
 from ._files import read_categories, read_domains, write_table
 
-_NO_ERROR = 1e-20  # squared, of frequencies: what rounding leaves
-_PREFIXES = 64  # numbers, at most, over which the error of the share below them is averaged
-_SIMULATED, _FEWEST, _MOST = 10_000, 3, 10  # categories in all, and collections, per oracle
+_NO_ERROR = 1e-20  # squared error of frequencies that is only rounding
+_PREFIXES = 64  # maximum number of thresholds over which the error is averaged
+_SIMULATED = 10_000  # categories of all simulated collections of an oracle together
+_MIN_REPEATS, _MAX_REPEATS = 3, 10  # simulated collections per oracle
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -80,35 +81,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--categories", type=Path, metavar="FILE", help="the domain itself")
     add_shared(domain, "--domains")
     domain.add_argument("--n-bins", type=count, metavar="D", help="number of bins of a number")
-    text = "a histogram of the whole domain that the frequencies are presumed to be like"
+    text = "a histogram of the whole domain with the assumed frequencies"
     domain.add_argument("--like", type=Path, metavar="FILE", help=text)
-    text = "with --n-bins: the least and the largest number"
+    text = "with --n-bins: the smallest and the largest number"
     parser.add_argument("--bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
-    text = (
-        "without --like: that of Zipf's law, which frequencies are presumed to follow (default: 1)"
-    )
+    text = "without --like: exponent of Zipf's law for the assumed frequencies (default: 1)"
     parser.add_argument("--exponent", type=positive, metavar="S", help=text)
     text = "number of users"
     parser.add_argument("--n-samples", type=count, required=True, metavar="N", help=text)
     text = "half width to reach, a frequency (default: 0.01, one percentage point)"
     parser.add_argument("--target", type=unit, default=0.01, metavar="F", help=text)
     add_shared(parser, "--level")
-    text = "false discoveries to expect among categories that nobody has (default: 0.05)"
+    text = "expected false discoveries among categories of frequency 0 (default: 0.05)"
     parser.add_argument("--alpha", type=positive, default=0.05, metavar="A", help=text)
-    text = "fake users as a share of all (default: 0.01)"
+    text = "proportion of fake users (default: 0.01)"
     parser.add_argument("--fake-share", type=unit, default=0.01, metavar="B", help=text)
-    text = "difference of frequencies to tell (0.005 is half a percentage point)"
+    text = "difference of frequencies to detect (0.005 is half a percentage point)"
     parser.add_argument("--gap", type=unit, metavar="F", help=text)
     text = (
-        "what to tell: that a category grew by --gap between two collections, that it is more "
-        "frequent than another, or that a category of this frequency is there (default: change)"
+        "the claim to prove: a category grew by --gap between two collections, a category is more "
+        "frequent than another by --gap, or a category of frequency --gap exists (default: change)"
     )
     parser.add_argument("--to", choices=["change", "order", "detection"], help=text)
-    text = "probability of telling it (default: 0.8)"
+    text = "probability of detecting the difference (default: 0.8)"
     parser.add_argument("--power", type=unit, metavar="P", help=text)
-    text = "say what a report spends after a shuffle of all --n-samples of them"
+    text = "show the epsilon of a report after a shuffle of all --n-samples reports"
     parser.add_argument("--shuffled", action="store_true", help=text)
-    text = "with --shuffled: probability with which more may be spent, well below 1 / N"
+    text = "with --shuffled: probability that a larger epsilon is spent, well below 1 / N"
     parser.add_argument("--delta", type=unit, metavar="P", help=text)
     add_shared(parser, "--output")
 
@@ -117,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the table and write it."""
     check_table_output(arguments.output)
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
-        raise ValueError("--to and --power need --gap F, the difference of frequencies to tell.")
+        raise ValueError("--to and --power need --gap F, the difference of frequencies to detect.")
     if arguments.shuffled != (arguments.delta is not None):
         raise ValueError("--shuffled and --delta need each other.")
     if (arguments.bounds is None) != (arguments.n_bins is None):
@@ -127,50 +126,52 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.domains is not None:
         return _plan_survey(arguments)
     if arguments.like is not None and arguments.exponent is not None:
-        raise ValueError("--exponent is for frequencies by Zipf's law; leave it out with --like.")
+        raise ValueError("--exponent needs frequencies by Zipf's law. Omit it with --like.")
     presumed = _presumed(arguments)
     write_table(_columns(arguments, presumed), arguments.output)
-    advised = kebab(type(ldp.best_oracle(arguments.epsilon, len(presumed))).__name__)
+    best = kebab(type(ldp.best_oracle(arguments.epsilon, len(presumed))).__name__)
     say(
-        f"take {advised} (sklearn_ldp.best_oracle: the least error, with reports of a reasonable "
+        f"use {best} (sklearn_ldp.best_oracle: the smallest error, with reports of a reasonable "
         "size), which is the default of the other commands"
     )
-    share = max(int(arguments.fake_share * arguments.n_samples), 1)
+    n_fake = max(int(arguments.fake_share * arguments.n_samples), 1)
     say(
-        f"`sklearn-ldp aggregate --max-source-reports {share}` keeps what one lying source can add "
-        "to a category to about fake_gain; --max-source-batches and --max-batch-reports are other "
-        "limits, and --min-batch-reports is one because small batches identify"
+        f"`sklearn-ldp aggregate --max-source-reports {n_fake}` limits the frequency that a lying "
+        "source can add to a category to about fake_gain; other limits are --max-source-batches, "
+        "--max-batch-reports, and --min-batch-reports, because small batches identify users"
     )
 
 
 def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the planned numbers that oracles and columns of surveys have in common."""
-    n, told = arguments.n_samples, {}
+    n = arguments.n_samples
+    users_to_tell = {}
     if arguments.gap is not None:
         difference = {arguments.to or "change": arguments.gap}
-        told["users_to_tell"] = plan.users_for(**difference, power=arguments.power)
+        users_to_tell["users_to_tell"] = plan.users_for(**difference, power=arguments.power)
     return {
         "rmse": plan.rmse(n),
         "half_width": plan.half_width(n),
         "detection_threshold": plan.detection_threshold(n, alpha=arguments.alpha),
         "users_needed": plan.users_for(half_width=arguments.target),
-        **told,
+        **users_to_tell,
     }
 
 
 def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return the epsilon that reports spend after a shuffle, by oracle or by column of a survey."""
+    """Return the epsilon of reports after a shuffle, by oracle or by column of a survey."""
     if not arguments.shuffled:
         return {}
-    n, delta = arguments.n_samples, arguments.delta
-    spent = [ldp.metrics.shuffled_epsilon(one, n, delta) for one in oracles]
+    n = arguments.n_samples
+    delta = arguments.delta
+    spent = [ldp.metrics.shuffled_epsilon(oracle, n, delta) for oracle in oracles]
     return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
 
 
 def _plan_survey(arguments: argparse.Namespace) -> None:
-    """Write what to expect of each column of a survey."""
+    """Write the expected errors of each column of a survey."""
     if arguments.exponent is not None:
-        raise ValueError("--exponent is for a plan of one column; leave it out with --domains.")
+        raise ValueError("--exponent needs a plan of one column. Omit it with --domains.")
     from ..robustness import poisoning_gain
 
     survey: Any = ldp.ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
@@ -187,40 +188,45 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         "fake_gain_assigned": poisoning_gain(survey, arguments.fake_share, 1, attack="assigned"),
     }
     write_table(columns, arguments.output)
-    users, which = f"{arguments.n_samples:,} users", f"one of {len(plan.oracle)} columns"
-    say(f"{users}, each asked for {which} at epsilon {survey.epsilon:g}")
+    say(
+        f"{arguments.n_samples:,} users, each asked for one of {len(plan.oracle)} columns at "
+        f"epsilon {survey.epsilon:g}"
+    )
 
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:
-    """Write what to expect of ranges, of the median and of the mean of numbers in bins."""
+    """Write the expected errors of ranges, the median and the mean of numbers in bins."""
     if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
-        raise ValueError("--exponent, --gap and --shuffled are not for --n-bins; leave them out.")
-    n, (low, high) = arguments.n_samples, arguments.bounds
+        raise ValueError(
+            "--exponent, --gap and --shuffled cannot be combined with --n-bins. Omit them."
+        )
+    n = arguments.n_samples
+    low, high = arguments.bounds
     bins = ldp.Domain.bins(arguments.n_bins, bounds=(low, high))
     ends = np.unique(np.linspace(1, bins.size, _PREFIXES + 1, dtype=int)[:-1])
     below = (np.arange(bins.size) < ends[:, None]).astype(float)
     rows = []
-    for name, oracle in named_oracles().items():
-        made: Any = oracle(arguments.epsilon, categories=bins)
-        shares, median, of_mean = (
-            ldp.planning.Plan(made, queries=queries, level=arguments.level)
+    for name, oracle_class in named_oracles().items():
+        oracle: Any = oracle_class(arguments.epsilon, categories=bins)
+        proportions, median, mean = (
+            ldp.planning.Plan(oracle, queries=queries, level=arguments.level)
             for queries in (below, below[[len(below) // 2]], ldp.queries.mean())
         )
         row = {
             "oracle": name,
-            "report_bits": made.channel().report_bits,
-            "rmse": shares.rmse(n),
-            "half_width": shares.half_width(n),
-            "users_needed": shares.users_for(half_width=arguments.target),
+            "report_bits": oracle.channel().report_bits,
+            "rmse": proportions.rmse(n),
+            "half_width": proportions.half_width(n),
+            "users_needed": proportions.users_for(half_width=arguments.target),
             "median_half_width": (high - low) * median.half_width(n),
-            "mean_half_width": of_mean.half_width(n),
+            "mean_half_width": mean.half_width(n),
         }
         rows.append(row)
     write_table({key: np.array([row[key] for row in rows]) for key in rows[0]}, arguments.output)
-    alone: Any = ldp.LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
-    std = (high - low) / 2 * np.sqrt(alone.worst_variance / n)
+    mechanism: Any = ldp.LocalMean(arguments.epsilon, bounds=(low, high)).protocol().mechanism
+    std = (high - low) / 2 * np.sqrt(mechanism.worst_variance / n)
     half = NormalDist().inv_cdf(0.5 + arguments.level / 2) * std
-    say(f"for the mean alone LocalMean has a half width of at most {half:.4g}")
+    say(f"if only the mean is needed, LocalMean has a half width of at most {half:.4g}")
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
@@ -237,11 +243,11 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return how much of the raw mean squared error is left after EmpiricalBayes, by oracle."""
-    # Where reports are all true, there is no error to lessen.
+    """Return the mean squared error after EmpiricalBayes relative to the raw one, by oracle."""
+    # If all reports are true, there is no error to reduce.
     named = {str(i): oracle for i, oracle in enumerate(oracles)}
     posts = [ldp.Base(), ldp.EmpiricalBayes()]
-    repeats = int(np.clip(_SIMULATED // len(presumed), _FEWEST, _MOST))
+    repeats = int(np.clip(_SIMULATED // len(presumed), _MIN_REPEATS, _MAX_REPEATS))
     study = ldp.model_selection.simulate_errors(
         named, posts, presumed, n_samples, n_repeats=repeats, random_state=0
     )
@@ -252,7 +258,8 @@ def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -
 def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, np.ndarray]:
     from ..robustness import poisoning_gain
 
-    named, d = all_oracles(), len(presumed)
+    named = all_oracles()
+    d = len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
     plans = [ldp.planning.Plan(oracle, level=arguments.level) for oracle in oracles]
     rows = [_figures(plan, arguments) for plan in plans]

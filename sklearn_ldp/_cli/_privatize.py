@@ -1,7 +1,7 @@
 """The command ``sklearn-ldp privatize``.
 
-Randomise the value of each user independently, and write the reports as one batch: shuffled, and
-with the configuration by which a collector refuses batches of another collection.
+Randomize the value of each user independently, and write the reports as one batch. The batch is
+shuffled, and contains the configuration, so that a collector refuses batches of other collections.
 
 FILE is a histogram or values, as for `sklearn-ldp estimate`; - reads values from standard input,
 one per line (or a CSV with a header, see --value-column).
@@ -9,12 +9,13 @@ one per line (or a CSV with a header, see --value-column).
 With --domains, FILE has a header that names several columns. Each user is asked for one of them, by
 public probabilities, and spends the whole epsilon there; columns without a domain are not read.
 
-An output file that exists, or that another process writes, is refused: each call spends every
-user's epsilon again. Errors show no cell of FILE, because others may read the logs of a client.
+An output file that exists, or that another process writes, is refused, because each call spends
+every user's epsilon again. Errors show no cell of FILE, because others may read the logs of a
+client.
 
 ----
-privacy: the batch costs each user epsilon. Another batch of the same values costs it once more.
-Whoever runs this command sees the raw values; a deployment runs it where they are.
+privacy: the batch costs each user epsilon. Another batch of the same values costs epsilon again.
+The user of this command sees the raw values, so a deployment runs it where the values are stored.
 
 examples:
   sklearn-ldp privatize people.csv --categories domain.txt --output reports/monday.parquet
@@ -61,12 +62,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("output")
     text = f"{', '.join(_SUFFIXES)}; missing folders are created; - is standard output"
     target.add_argument("--output", type=Path, metavar="FILE", required=True, help=text)
-    text = "replace an existing output; its users have spent epsilon, and spend it once more"
+    text = "replace an existing output; its users have spent epsilon, and spend it again"
     target.add_argument("--force", action="store_true", help=text)
     formats = list(dict.fromkeys(_SUFFIXES.values()))
     text = "the format on standard output (default: arrow)"
     target.add_argument("--format", choices=formats, default="arrow", help=text)
-    text = "name of the batch, which counts once however often it is sent (default: random)"
+    text = "name of the batch, which counts once even if it is sent repeatedly (default: random)"
     target.add_argument("--batch-id", metavar="ID", help=text)
     add_shared(target, "--round", "--key-file")
 
@@ -108,15 +109,15 @@ def _refuse_existing(path: Path, arguments: argparse.Namespace) -> None:
     if path.exists() and not arguments.force:
         raise ValueError(
             f"--output {path} exists, and each call of privatize spends every user's epsilon "
-            "again: name another file for another batch, or replace this one with --force."
+            "again. Name another file for another batch, or replace this file with --force."
         )
 
 
 def _locked(
     reports: Iterator[np.ndarray], arguments: argparse.Namespace, locks: ExitStack
 ) -> Iterator[np.ndarray]:
-    """Lock the output, which is not written by any other process then, and yield all reports."""
-    # The first report is drawn under the lock, so that a process that is refused spends nothing.
+    """Lock the output, so that no other process writes it, and yield all reports."""
+    # The first report is drawn under the lock, so that a refused process spends nothing.
     from .._core.storage.checkpoints import locked
 
     make_folder(arguments.output)
@@ -132,8 +133,8 @@ def _reports(
     from .._core.mechanisms import expand
     from .._core.mechanisms.mechanism import chunk_users
 
-    # A generator moves on from chunk to chunk, whereas an int would draw the same coins again.
-    coins = None if seed is None else np.random.default_rng(seed)
+    # A generator continues from chunk to chunk. An int would draw the same random bits again.
+    random_state = None if seed is None else np.random.default_rng(seed)
     protocol = oracle.protocol()
     ends = np.cumsum(counts)
     size = chunk_users(protocol.mechanism)
@@ -142,5 +143,5 @@ def _reports(
     with Progress(max(len(starts), 1)) as progress:
         for start in starts:
             stop = min(start + size, n)
-            yield protocol.privatize(values[expand(ends, start, stop)], coins)
+            yield protocol.privatize(values[expand(ends, start, stop)], random_state)
             progress.finish(f"{stop:,} users")

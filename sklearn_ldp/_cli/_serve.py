@@ -1,17 +1,17 @@
-"""``sklearn-ldp serve``: a web page that asks one question, and a collector behind it
+"""``sklearn-ldp serve``: a web page with one question, and the server that collects its reports.
 
-Serve a page on which users answer one question. Their browsers randomise the answers, the reports
-are on disk before they are acknowledged, and a second page shows what they tell so far, with
-intervals. The folder gets batches that `sklearn-ldp aggregate` counts. The server speaks plain HTTP
-on this machine: put a proxy with HTTPS in front of it, which also limits requests. Nonces stop
-retries of one report and not voters who vote twice: that is a task of the proxy or of your
-application, and sklearn_ldp.robustness tells what it may have done.
+Serve a page on which users answer one question. Their browsers randomize the answers, and reports
+are on disk before they are acknowledged. A second page shows the estimate so far, with intervals.
+The folder receives batches that `sklearn-ldp aggregate` counts. The server uses plain HTTP on this
+machine; put a proxy with HTTPS in front of it, which also limits requests. Nonces prevent that a
+report counts twice if it is sent again. They do not prevent users from answering twice, which the
+proxy or your application must do; sklearn_ldp.robustness computes the possible damage.
 
-Ctrl-C, SIGTERM or SIGHUP ends the server with exit code 130, 143 or 129. It then seals the reports
-that it holds if there are --least of them, and otherwise keeps them for the next start. A start
-refuses files of .serve that were edited or belong to other options, and names missing ones. A
-restored backup of the folder lacks the reports since, and counts those that are sent again. A new
-round is another collection and needs a new --folder.
+Ctrl-C, SIGTERM or SIGHUP ends the server with exit code 130, 143 or 129. The server then seals the
+reports that it holds if there are at least --least reports; otherwise it keeps them for the next
+start. A start refuses files of .serve that were edited or belong to other options, and names
+missing files. A restored backup of the folder lacks the reports since the backup; if they are sent
+again, they count. A new round is another collection and needs a new --folder.
 
 ----
 examples:
@@ -43,48 +43,51 @@ from ._aggregate import Terminated
 from ._arguments import add_shared, count, hashing_oracle, make_oracle, read_key, say, seconds
 from ._files import read_categories
 
-_STEP = 10  # new reports between two results, at least
+_STEP = 10  # minimum number of new reports between two results
 _DEMO = ["Chrome", "Safari", "Edge", "Firefox", "another one"]
-_VISITORS = (0.5, 0.2, 0.12, 0.1, 0.08)  # a made-up distribution, in their order
+_VISITORS = (0.5, 0.2, 0.12, 0.1, 0.08)  # a fictitious distribution, in the order of _DEMO
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    asked = parser.add_argument_group("question")
-    text = "the public domain: one category per line, or a .json file with a list of them"
-    asked.add_argument("--categories", type=Path, metavar="FILE", help=text)
-    text = "the page takes any text, and this server alone knows the categories (with OLH)"
-    asked.add_argument("--open", action="store_true", help=text)
-    add_shared(asked, "--epsilon", "--oracle", "--max-items", "--round")
-    asked.add_argument("--question", default="", help="what the page asks (default: the round)")
-    text = "name of what browsers remember of it (default: the round)"
-    asked.add_argument("--question-id", metavar="NAME", help=text)
-    asked.add_argument("--demo", action="store_true", help="a poll with simulated visitors")
-    kept = parser.add_argument_group("reports")
-    text = "where sealed batches go, and in .serve what is not sealed; created if missing"
-    kept.add_argument("--folder", type=Path, metavar="FOLDER", help=text)
+    question = parser.add_argument_group("question")
+    text = "the public domain: one category per line, or a .json file with a list of categories"
+    question.add_argument("--categories", type=Path, metavar="FILE", help=text)
+    text = "the page accepts any text, and only this server has the list of categories (with OLH)"
+    question.add_argument("--open", action="store_true", help=text)
+    add_shared(question, "--epsilon", "--oracle", "--max-items", "--round")
+    text = "the question on the page (default: the round)"
+    question.add_argument("--question", default="", help=text)
+    text = "name under which browsers store their report (default: the round)"
+    question.add_argument("--question-id", metavar="NAME", help=text)
+    question.add_argument("--demo", action="store_true", help="a poll with simulated visitors")
+    reports = parser.add_argument_group("reports")
+    text = "folder of sealed batches, and of unsealed reports in .serve; created if missing"
+    reports.add_argument("--folder", type=Path, metavar="FOLDER", help=text)
     text = "seal a batch of this many reports (default: 10000)"
-    kept.add_argument("--batch-reports", type=count, default=10_000, metavar="N", help=text)
-    text = "or after so many seconds (default: 600)"
-    kept.add_argument("--batch-seconds", type=seconds, default=600.0, metavar="S", help=text)
-    text = "seal no batch of fewer reports (default: 100)"
-    kept.add_argument("--least", type=count, default=100, metavar="N", help=text)
-    add_shared(kept, "--key-file")
+    reports.add_argument("--batch-reports", type=count, default=10_000, metavar="N", help=text)
+    text = "or after this many seconds (default: 600)"
+    reports.add_argument("--batch-seconds", type=seconds, default=600.0, metavar="S", help=text)
+    text = "do not seal a batch of fewer reports (default: 100)"
+    reports.add_argument("--least", type=count, default=100, metavar="N", help=text)
+    add_shared(reports, "--key-file")
     web = parser.add_argument_group("web")
-    web.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this one)")
+    web.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
+    )
     web.add_argument("--port", type=int, default=8000, help="port, or 0 for a free one (8000)")
-    text = "a name that clients call it by, such as that of a proxy; may be repeated"
+    text = "a name of the server for its clients, such as the name of a proxy; may be repeated"
     web.add_argument("--host-name", action="append", default=[], metavar="NAME", help=text)
     text = "an origin whose pages may post, such as https://example.org; may be repeated"
     web.add_argument("--origin", action="append", default=[], metavar="ORIGIN", help=text)
     text = "new reports between two results, at least 10 (default: 50)"
     web.add_argument("--step", type=count, default=50, metavar="N", help=text)
-    text = "show results only to those who give this token (?token=... or as a bearer token)"
+    text = "show results only with this token (?token=... or as a bearer token)"
     web.add_argument("--results-token", default="", metavar="TOKEN", help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until a signal ends the command, which then has the exit code of that signal."""
+    """Serve until a signal ends the command; the exit code shows the signal."""
     try:
         from .._serve.app import Question
         from .._serve.server import serve
@@ -93,35 +96,45 @@ def run(arguments: argparse.Namespace) -> None:
         raise ImportError("serve needs uvicorn: pip install 'sklearn_ldp[serve]'.") from error
     if arguments.step < _STEP:
         raise ValueError(
-            f"--step must be at least {_STEP}, got {arguments.step}: the difference of two results "
-            "tells about the reports between them."
+            f"--step must be at least {_STEP}, got {arguments.step}, because the difference of two "
+            "results reveals information about the reports between them. Choose a larger step."
         )
     if not 0 <= arguments.port < 1 << 16:
         raise ValueError(f"--port must be from 0 to 65535, got {arguments.port}. Choose another.")
     if arguments.demo:
         arguments.question = arguments.question or "Which browser do you use most?"
-        arguments.round, folder = arguments.round or "demo", tempfile.mkdtemp(prefix="sklearn-ldp-")
-        arguments.folder = arguments.folder or Path(folder)
+        arguments.round = arguments.round or "demo"
+        arguments.folder = arguments.folder or Path(tempfile.mkdtemp(prefix="sklearn-ldp-"))
     if arguments.folder is None or (arguments.categories is None and not arguments.demo):
         raise ValueError("serve needs --categories FILE and --folder FOLDER, or --demo.")
-    listed = _DEMO if arguments.categories is None else read_categories(arguments.categories)
+    categories = _DEMO if arguments.categories is None else read_categories(arguments.categories)
     if arguments.open:
-        oracle, client = (hashing_oracle(arguments, one) for one in (listed, "open"))
+        oracle = hashing_oracle(arguments, categories)
+        client = hashing_oracle(arguments, "open")
     else:
-        oracle = client = make_oracle(arguments, listed, in_browsers=True)
+        oracle = client = make_oracle(arguments, categories, in_browsers=True)
     name = arguments.question_id or arguments.round or "poll"
-    text, origins, token = arguments.question or name, arguments.origin, arguments.results_token
-    hosts = _names(arguments.host, arguments.host_name)
-    question = Question(text, name, tuple(origins), token, hosts)
-    numbers = ("batch_reports", "batch_seconds", "least", "step")
-    rules = Rules(**{one: getattr(arguments, one) for one in numbers})
+    token = arguments.results_token
+    question = Question(
+        text=arguments.question or name,
+        name=name,
+        origins=tuple(arguments.origin),
+        token=token,
+        hosts=_names(arguments.host, arguments.host_name),
+    )
+    rules = Rules(
+        batch_reports=arguments.batch_reports,
+        batch_seconds=arguments.batch_seconds,
+        least=arguments.least,
+        step=arguments.step,
+    )
 
     def started(port: int) -> None:
-        shown = f"http://{arguments.host}:{port}"
+        address = f"http://{arguments.host}:{port}"
         query = f"?token={token}" if token else ""
-        print(f"{shown}/ asks, and {shown}/results{query} shows; Ctrl-C ends", flush=True)
+        print(f"{address}/ asks, and {address}/results{query} shows; Ctrl-C ends", flush=True)
         if arguments.demo:
-            visitors = partial(_visit, port, oracle, arguments.round, np.array(listed))
+            visitors = partial(_visit, port, oracle, arguments.round, np.array(categories))
             threading.Thread(target=visitors, daemon=True).start()
 
     number = serve(
@@ -141,18 +154,20 @@ def run(arguments: argparse.Namespace) -> None:
         raise Terminated(number)
 
 
-def _names(host: str, given: list[str]) -> tuple[str, ...]:
-    """Names that the server answers to: on a loopback address no others, elsewhere all."""
+def _names(host: str, host_names: list[str]) -> tuple[str, ...]:
+    """Return the names that the server answers to; empty if it answers to all names."""
+    # On a loopback address the server answers only to its own names.
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")
     own = (host, "localhost", "127.0.0.1", "::1") if is_loopback else ()
-    return (*own, *(name.lower() for name in given)) if is_loopback or given else ()
+    return (*own, *(name.lower() for name in host_names)) if is_loopback or host_names else ()
 
 
 def _visit(port: int, oracle: Any, collection_round: str, categories: np.ndarray) -> None:
-    """Post reports of simulated visitors: many at first, and then a few each second."""
+    """Post reports of simulated visitors: many reports at first, and then a few each second."""
     protocol = oracle.protocol(collection_round)
     shares = np.resize(_VISITORS, len(categories))
-    rng, connection = np.random.default_rng(), http.client.HTTPConnection("127.0.0.1", port)
+    rng = np.random.default_rng()
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     for n in [2000, *[10] * 10**6]:
         answers = rng.choice(categories, n, p=shares / shares.sum())
         if protocol.domain.shares_overlap:

@@ -1,10 +1,11 @@
 """Tools that the public rooms share; no user imports from here.
 
-From the lowest room to the highest, and each imports from those before it only: `support` (text,
-files, parameters, random seeds), `report_page` (how a result is shown), `numerics` (functions of
-arrays), `domains` (the public categories, and the codes of users' values), `queries` (what is
-asked), `noise` (the errors of an estimate: every covariance is derived there), `statements`
-(intervals, differences, tests), `estimates` (the results), `mechanisms` (what a client does to a
-code, and a server to a report), `lifecycle` (what every oracle and survey does in fit,
-partial_fit, merge and privatize) and `storage` (files, batches, checkpoints and clients).
+The rooms are listed from the lowest to the highest, and each room imports only from rooms before
+it: `support` (text, files, parameters, random seeds), `report_page` (the page that shows a result),
+`numerics` (functions of arrays), `domains` (the public categories, and the codes of users' values),
+`queries` (linear queries to a distribution), `noise` (the errors of an estimate: every covariance
+is derived there), `statements` (intervals, differences, tests), `displays` (plots of results),
+`estimates` (the results), `mechanisms` (the client's randomization of a code, and the server's
+count of a report), `lifecycle` (the steps that every oracle and survey shares: fit, partial_fit,
+merge and privatize) and `storage` (files, batches, checkpoints and clients).
 """

@@ -1,7 +1,8 @@
-"""Queries to a distribution: each one asks for the total frequency of a set of categories.
+"""Queries to a distribution: each query asks for the total frequency of a set of categories.
 
 ``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
-``estimate.answer(query_set)`` multiplies it with the estimate. Queries do not depend on oracles.
+``estimate.answer(query_set)`` multiplies the matrix with the estimate. Queries do not depend on
+oracles.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from .support.text import labelled_lines, number_texts
 from .support.typing import Column, Matrix, Series
 
 _CLIPPED = " of values clipped to "  # in the name of a mean
-_ROUNDED = 1e-9  # of a bin: where edges are rounded, it is not cut
-_MOST_PREFIXES = 1 << 13  # categories: their queries have half the square of it as weights
+_ROUNDED = 1e-9  # a smaller proportion of a bin is a rounding error of its edges, and no cut
+_MOST_PREFIXES = 1 << 13  # maximum d, because the queries have d**2 / 2 weights
 
 
 class Answers(NDArrayOperatorsMixin):
-    """Answers to queries that have names, which stand beside the numbers.
+    """Answers to named queries.
 
-    Answers calculate, compare and have methods as arrays: ``answers - truth``, ``answers.sum()``.
-    The results are plain arrays without names, so that no number ever has a wrong one.
+    Arithmetic, comparisons and methods work as for arrays: ``answers - truth``, ``answers.sum()``.
+    Their results are plain arrays without names, so that no number has a wrong name.
 
     Parameters
     ----------
     values : ndarray of shape (n_estimates, n_queries)
         The answers.
     names : list
-        What each query, and so each column, is called.
+        The name of each query, and so of each column.
 
     Examples
     --------
@@ -83,25 +84,25 @@ class Answers(NDArrayOperatorsMixin):
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        plain = [each.values if isinstance(each, Answers) else each for each in inputs]
-        if any(isinstance(each, Answers) for each in kwargs.get("out", ())):
-            del kwargs["out"]  # of answers -= 1, which makes an array of the answers
-        return getattr(ufunc, method)(*plain, **kwargs)
+        arrays = [x.values if isinstance(x, Answers) else x for x in inputs]
+        if any(isinstance(x, Answers) for x in kwargs.get("out", ())):
+            del kwargs["out"]  # for answers -= 1, which turns the answers into an array
+        return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "values":  # copies ask before there are values
+        if name.startswith("_") or name == "values":  # copies look for names before `values` exists
             raise AttributeError(name)
         if not hasattr(self.values, name):
-            raise AttributeError(f"Answers has no {name!r}, which arrays have not either.")
+            raise AttributeError(f"Answers and arrays have no attribute {name!r}.")
         return getattr(self.values, name)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the answer of a query by its name, or what the array has at an index.
+        """Return the answer of a query by its name, or elements of the array by an index.
 
         Parameters
         ----------
         key : name, or any index of an array
-            An integer is always a row; a tuple is a name where the names are tuples.
+            An integer is always a row; a tuple is a name if the names are tuples.
 
         Returns
         -------
@@ -116,12 +117,15 @@ class Answers(NDArrayOperatorsMixin):
         is_tuple = isinstance(key, tuple) and not isinstance(self.names[0], tuple)
         if is_row_index(key) or is_tuple:
             return self.values[key]
-        (name,), known = comparable([key]), comparable(self.names)
-        if name == "mean" and name not in known:  # of clipped values
-            name = next(filter(is_mean, known), name)
-        if name not in known:
-            raise KeyError(f"There is no query {key!r}: they are {', '.join(map(repr, known))}.")
-        place = known.index(name)
+        (name,) = comparable([key])
+        names = comparable(self.names)
+        if name == "mean" and name not in names:  # the mean of clipped values has a longer name
+            name = next(filter(is_mean, names), name)
+        if name not in names:
+            raise KeyError(
+                f"There is no query {key!r}. Choose one of {', '.join(map(repr, names))}."
+            )
+        place = names.index(name)
         return float(self.values[0, place]) if len(self) == 1 else self.values[:, place]
 
     def round(self, decimals: int = 0) -> Answers:
@@ -164,8 +168,8 @@ class Answers(NDArrayOperatorsMixin):
         """
         if len(self) != 1:
             raise ValueError(
-                f"Answers.to_series needs a single estimate, these are answers of {len(self)}: "
-                "take np.asarray(answers), whose columns are named by answers.names."
+                f"Answers.to_series needs a single estimate, got answers of {len(self)}. Use "
+                "np.asarray(answers); answers.names are the names of its columns."
             )
         return import_pandas("Answers.to_series").Series(self.values[0], self.names)
 
@@ -176,7 +180,7 @@ class Answers(NDArrayOperatorsMixin):
 
 
 class QuerySet(Tagged):
-    """Base of all query sets: a recipe for a ``(n_queries, d)`` matrix.
+    """Base of all query sets, which define a matrix of shape ``(n_queries, d)``.
 
     Attributes
     ----------
@@ -187,14 +191,14 @@ class QuerySet(Tagged):
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
     limits : tuple of two csr_array of shape (n_queries, d), or None
-        What is surely in each answer, and what may be, if the queries cut bins whose users may be
-        anywhere within; None if the answers do not depend on that.
+        The minimum and the maximum weights, if the queries cut bins in which users may have any
+        position; None if the answers do not depend on positions within bins.
     assumes_even : bool
-        Whether the queries cut bins whose users are taken to be spread evenly.
+        Whether the queries cut bins and assume that users are spread evenly within them.
     parts : sequence of QuerySet
-        The query sets that this one is a list of; empty if it is a single one.
+        The query sets of which this query set is a list; empty if it is not a list.
     top : int or None
-        If the queries ask for the most frequent categories, how many.
+        The number of categories, if the queries ask for the most frequent categories.
     """
 
     depends_on_truth = False
@@ -204,7 +208,7 @@ class QuerySet(Tagged):
     limits: tuple[Any, Any] | None = None
     assumes_even = False
     top: int | None = None
-    _text = ""  # how it shows itself
+    _text = ""  # the representation
 
     def __repr__(self) -> str:
         return self._text or super().__repr__()
@@ -234,26 +238,26 @@ class QuerySet(Tagged):
         categories : ndarray of shape (d,)
             The categories.
         domain : Domain, default=None
-            The domain itself, which knows where bins end; None if only the categories are known.
+            The domain, which contains the edges of bins; None if only the categories are known.
 
         Returns
         -------
         QuerySet
-            Itself, unless it was made of labels by category, or asks in the units of bins.
+            The same query set, unless it uses labels of categories, or the units of bins.
 
         Raises
         ------
         ValueError
-            If the queries are about other categories, or about bins and these are none.
+            If the queries are for other categories, or for bins and the categories are not bins.
         """
         return self
 
     def square_weights(self, n_categories: int) -> tuple[float, float] | None:
         """Return the weights of single categories and of pairs in the mean squared error.
 
-        If the query set treats all categories alike, the mean over its queries of the squared
-        errors is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
-        of category v. The same holds with variances and covariances in place of the products.
+        If the query set treats all categories equally, the mean of the squared errors over its
+        queries is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
+        of category v. The formula also applies to variances and covariances instead of products.
 
         Parameters
         ----------
@@ -263,13 +267,13 @@ class QuerySet(Tagged):
         Returns
         -------
         (float, float) or None
-            ``(single, pairs)``; None if the categories are not treated alike, so that the matrix
-            is needed.
+            ``(single, pairs)``; None if categories are not treated equally, so that the matrix is
+            needed.
         """
         return None
 
     def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
-        """Return the mean squared error of the queries in closed form, or None if there is none.
+        """Return the mean squared error of the queries, or None if it has no closed form.
 
         Parameters
         ----------
@@ -309,11 +313,11 @@ class QuerySet(Tagged):
             matrix = self.matrix(d, frequencies)
             return float(noise.answer_variance(matrix, frequencies).mean())
         single, pairs = weights
-        of_categories = float(noise.variance(frequencies).sum())
+        sum_of_variances = float(noise.variance(frequencies).sum())
         if not pairs:
-            return single * of_categories
-        of_total = float(noise.answer_variance(np.ones((1, d)), frequencies)[0])
-        return single * of_categories + pairs * (of_total - of_categories)
+            return single * sum_of_variances
+        variance_of_sum = float(noise.answer_variance(np.ones((1, d)), frequencies)[0])
+        return single * sum_of_variances + pairs * (variance_of_sum - sum_of_variances)
 
 
 class _FullDomain(QuerySet, tag="full-domain-queries"):
@@ -334,7 +338,7 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
         self._matrix = matrix
         self.names = names
         self._text = text or f"query_matrix of shape {matrix.shape}"
-        self._categories = categories  # what the columns are of, if they say so
+        self._categories = categories  # the categories of the columns, if these have labels
 
     def aligned(self, categories, domain=None):
         if self._categories is None:
@@ -345,21 +349,21 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
             raise ValueError(
-                f"{self!r} is labelled by category, and there are no categories here to compare "
-                "the labels with. Drop the labels: labels.reindex(categories).to_numpy()."
+                f"{self!r} has labels by category, but here the categories have no names to "
+                "compare the labels with. Drop the labels: labels.reindex(categories).to_numpy()."
             )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
-                f"Queries are for {self._matrix.shape[1]} categories, the estimate has "
-                f"{n_categories}; build them from labels or sets in the order of its categories."
+                f"The queries are for {self._matrix.shape[1]} categories, but the estimate has "
+                f"{n_categories}. Build them from labels or sets in the order of its categories."
             )
         return self._matrix
 
 
 class _ListedSets(QuerySet, tag="named-categories"):
-    """Sums over sets of categories that are listed by name; by default, over each name alone."""
+    """Sums over sets of categories that are listed by name; by default, each set is one name."""
 
-    _sets: Any = None  # also of files from before there were sets
+    _sets: Any = None  # files from before there were sets do not contain them
 
     def __init__(self, names, text, sets=None):
         self.names = names
@@ -377,7 +381,7 @@ class _ListedSets(QuerySet, tag="named-categories"):
 
     def matrix(self, n_categories, frequencies=None):
         raise ValueError(
-            f"{self!r} refers to categories by name, and there are no named categories here. Give "
+            f"{self!r} refers to categories by name, but here the categories have no names. Pass "
             "a matrix with one row per query, of shape (n_queries, n_categories)."
         )
 
@@ -393,13 +397,13 @@ def _refuse_repeated(categories: list[Any]) -> None:
     repeated = [name for name, n in Counter(comparable(categories)).items() if n > 1]
     if repeated:
         raise ValueError(
-            f"Queries in a list name each category once, got {repeated[0]!r} more than once; "
-            "weights make a matrix, with one row per query: [[1, 1, 0]]."
+            f"A list of queries contains each category once, got {repeated[0]!r} more than once. "
+            "For weights pass a matrix with one row per query, such as [[1, 1, 0]]."
         )
 
 
 def _listed_groups(labels: Any) -> QuerySet | None:
-    """Return groups that are given as lists of categories, or None for labels of categories."""
+    """Return groups from lists of their categories, or None if the argument contains labels."""
     has_names = isinstance(labels, Mapping)
     sets = [*labels.values()] if has_names else labels
     kinds = (list, tuple, set, frozenset) if has_names else (list, set, frozenset)
@@ -418,28 +422,28 @@ def _listed_groups(labels: Any) -> QuerySet | None:
 
 class _SeveralSets(QuerySet, tag="several-queries"):
     def __init__(self, sets):
-        self.parts = [as_query_set(one) for one in sets]
+        self.parts = [as_query_set(queries) for queries in sets]
         self._text = f"[{', '.join(map(repr, self.parts))}]"
-        for one in self.parts:
-            if one.depends_on_truth:
+        for part in self.parts:
+            if part.depends_on_truth:
                 raise ValueError(
-                    f"{one!r} cannot be asked beside other queries, as the categories that it asks "
-                    "for are not known beforehand: ask for it alone."
+                    f"{part!r} cannot be combined with other queries, because its categories are "
+                    "not known in advance. Pass it alone."
                 )
-        named = [one.names for one in self.parts if one.names is not None]
+        named = [part.names for part in self.parts if part.names is not None]
         self.names = [*chain(*named)] if len(named) == len(self.parts) else None
 
     def aligned(self, categories, domain=None):
-        several = _SeveralSets([one.aligned(categories, domain) for one in self.parts])
-        several.assumes_even = any(one.assumes_even for one in several.parts)
-        if any(one.limits is not None for one in several.parts):
-            each = [one.limits or (one.matrix(len(categories)),) * 2 for one in several.parts]
-            least, most = (sparse.vstack(both, format="csr") for both in zip(*each, strict=True))
-            several.limits = least, most
+        several = _SeveralSets([part.aligned(categories, domain) for part in self.parts])
+        several.assumes_even = any(part.assumes_even for part in several.parts)
+        if any(part.limits is not None for part in several.parts):
+            limits = [part.limits or (part.matrix(len(categories)),) * 2 for part in several.parts]
+            low, high = (sparse.vstack(ends, format="csr") for ends in zip(*limits, strict=True))
+            several.limits = low, high
         return several
 
     def matrix(self, n_categories, frequencies=None):
-        matrices = [one.matrix(n_categories, frequencies) for one in self.parts]
+        matrices = [part.matrix(n_categories, frequencies) for part in self.parts]
         return sparse.csr_array(sparse.vstack(matrices, format="csr"))
 
 
@@ -455,7 +459,8 @@ class _RandomSets(QuerySet):
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
-                    f"random_sets of size {self.size} do not fit in a domain of {n_categories}."
+                    f"random_sets got size={self.size}, but the domain has {n_categories} "
+                    "categories. Pass a smaller size, or a fraction of the domain."
                 )
             return int(self.size)
         return max(1, round(self.size * n_categories))
@@ -467,7 +472,8 @@ class _RandomSets(QuerySet):
         return _sums(columns, np.full(self.n_sets, m), n_categories)
 
     def square_weights(self, n_categories):
-        d, m = n_categories, self.set_size(n_categories)
+        d = n_categories
+        m = self.set_size(d)
         return m / d, m * (m - 1) / (d * max(d - 1, 1))
 
 
@@ -476,8 +482,8 @@ class _Ranges(QuerySet, tag="ranges"):
 
     def __init__(self, bounds):
         self.bounds = bounds
-        said = bounds if isinstance(bounds, int) else f"{len(bounds)} ranges"
-        self._text = f"ranges({said})"
+        argument = bounds if isinstance(bounds, int) else f"{len(bounds)} ranges"
+        self._text = f"ranges({argument})"
 
     def matrix(self, n_categories, frequencies=None):
         bounds = self.bounds
@@ -488,7 +494,7 @@ class _Ranges(QuerySet, tag="ranges"):
         elif bounds[:, 1].max() > n_categories:
             raise ValueError(
                 f"{self!r} end at position {bounds[:, 1].max()}, but the domain has "
-                f"{n_categories} categories; positions count from 0, and the stop is excluded."
+                f"{n_categories} categories. Count positions from 0, and exclude the stop."
             )
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
@@ -501,56 +507,63 @@ class _Prefixes(QuerySet, tag="prefixes"):
     def matrix(self, n_categories, frequencies=None):
         if n_categories > _MOST_PREFIXES:
             raise ValueError(
-                f"prefixes() of {n_categories:,} categories do not fit in memory, at most "
-                f"{_MOST_PREFIXES:,}: ask for some of them, ranges([(0, stop), ..])."
+                f"prefixes() do not fit in memory for {n_categories:,} categories, only for up to "
+                f"{_MOST_PREFIXES:,}. Ask for some prefixes with ranges([(0, stop), ..])."
             )
         return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
 
 class _OfBins(QuerySet):
-    """Queries about a number, whose weights come from where the bins begin and end."""
+    """Queries about a number; their weights depend on the edges of the bins."""
 
-    # weights: takes the ends of the bins, and returns the weights for users who are spread evenly
-    # within them, and their limits.
+    # weights: a function of the edges of the bins. It returns the weights for users who are spread
+    # evenly within their bins, and the minimum and maximum weights.
 
     def __init__(self, weights, spread, names, text, pairs=None):
-        self._weights, self._spread, self._pairs = weights, spread, pairs
-        self.names, self._text, self.ordered = names, text, pairs is not None
+        self._weights = weights
+        self._spread = spread
+        self._pairs = pairs
+        self.names = names
+        self._text = text
+        self.ordered = pairs is not None
 
     def aligned(self, categories, domain=None):
         ends = ends_of(domain, repr(self))
-        even, least, most = map(sparse.csr_array, self._weights(ends, domain.integers))
-        # Ranges count the users in them, whether numbers were clipped or not.
+        even, low, high = map(sparse.csr_array, self._weights(ends, domain.integers))
+        # The names of ranges do not mention clipping, because it does not change a range's count.
         clipped = _CLIPPED + domain.clipped_to if domain.clipped_to and not self.ordered else ""
         names = [f"{name}{clipped}" for name in self.names]
         if self.ordered and domain.integers:
             names = range_names(*np.ceil(self._pairs).T)
         queries = _MatrixQueries(even, repr(self), names)
         queries.ordered = self.ordered
-        if (least != most).nnz:  # some bins are cut
+        if (low != high).nnz:  # some bins are cut
             queries.assumes_even = self._spread == "even"
-            queries.limits = None if queries.assumes_even else (least, most)
+            queries.limits = None if queries.assumes_even else (low, high)
         return queries
 
     names: list[Any]
 
     def matrix(self, n_categories, frequencies=None):
-        return ends_of(None, repr(self))  # which raises: nobody knows them here
+        return ends_of(None, repr(self))  # raises, because the edges are unknown here
 
 
 _Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool) -> _Weights:
-    """Return the share of each bin that is in each range, and its limits."""
+def _range_weights(
+    pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool
+) -> _Weights:
+    """Return the proportion of each bin in each range, and its minimum and maximum."""
     if is_whole:  # a number a reaches from a - 1/2 to a + 1/2
         pairs = np.ceil(pairs) - 0.5
-    low, high = np.maximum(pairs[:, :1], ends[:-1]), np.minimum(pairs[:, 1:], ends[1:])
+    low = np.maximum(pairs[:, :1], ends[:-1])
+    high = np.minimum(pairs[:, 1:], ends[1:])
     shares = np.clip((high - low) / np.diff(ends), 0, 1)
     outside = np.flatnonzero(~shares.any(axis=1))
     if outside.size:
         raise ValueError(
-            f"between got {names[outside[0]]}, which is outside of the bins: they cover "
+            f"between got {names[outside[0]]}, which is outside of the bins. Choose numbers from "
             f"{' to '.join(number_texts(ends[[0, -1]]))}."
         )
     whole = np.rint(shares)
@@ -558,7 +571,7 @@ def _of_ranges(pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: 
     return shares, np.floor(shares), np.ceil(shares)
 
 
-def _of_mean(ends: np.ndarray, is_whole: bool) -> _Weights:
+def _mean_weights(ends: np.ndarray, is_whole: bool) -> _Weights:
     """Return the middle of each bin, and the smallest and the largest number in it."""
     low, high = ends[None, :-1], ends[None, 1:]
     half = is_whole / 2
@@ -566,7 +579,7 @@ def _of_mean(ends: np.ndarray, is_whole: bool) -> _Weights:
 
 
 def is_mean(name: Any) -> bool:
-    """Return whether a query is the mean of a number, by its name."""
+    """Return whether the name of a query is the name of a mean."""
     return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
@@ -581,23 +594,27 @@ class _TopK(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"{self!r} asks for what is *truly* the most frequent, so it needs the true "
-                f"frequencies; for the largest estimates use estimate.top({self.top})."
+                f"{self!r} asks for the categories that are *truly* the most frequent, and needs "
+                f"the true frequencies. For the largest estimates use estimate.top({self.top})."
             )
         _check_room(self, self.top, n_categories)
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
         return _sums(top, np.ones(self.top, dtype=int), n_categories)
 
 
-def _check_room(queries: QuerySet, least: int, d: int) -> None:
+def _check_room(queries: QuerySet, minimum: int, d: int) -> None:
     """Raise ValueError if a domain of d categories is too small for queries."""
-    if least > d:
-        raise ValueError(f"{queries!r} needs at least {least} categories, but the domain has {d}.")
+    if minimum > d:
+        raise ValueError(
+            f"{queries!r} needs at least {minimum} categories, but the domain has {d}. Pass a "
+            "smaller number."
+        )
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
-    """Return one query per size, which adds up that many of the columns, one after the other."""
-    starts, shape = np.r_[0, np.cumsum(sizes)], (len(sizes), n_categories)
+    """Return one query per size: each query adds up the next columns, as many as its size."""
+    starts = np.r_[0, np.cumsum(sizes)]
+    shape = (len(sizes), n_categories)
     return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
 
@@ -628,7 +645,7 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
         - The label of each category, in the order of the categories, or as a mapping or a pandas
           Series that is indexed by category (in any order). Every category needs a label.
         - A mapping from the name of each group to the list of its categories, such as
-          ``{"north": ["a", "b"], "south": ["c"]}``. Categories may be left out, and groups may
+          ``{"north": ["a", "b"], "south": ["c"]}``. Categories may be omitted, and groups may
           overlap.
         - A list of such lists, without names.
 
@@ -641,8 +658,8 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     Raises
     ------
     ValueError
-        If there is no label or no category in a group, or a group contains a category twice.
-        Categories that the estimate does not have are refused when it is asked.
+        If a category has no label, a group has no category, or a group contains a category twice.
+        `answer` also refuses categories that the estimate does not have.
 
     Examples
     --------
@@ -671,31 +688,33 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
 
 
 def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
-    """Ask for the share of users between two numbers, in the units of the bins.
+    """Ask for the proportion of users between two numbers, in the units of the bins.
 
-    A bin that is cut counts in proportion, as if its users were spread evenly over it. That is a
-    guess: the true share lies between those of the uncut bins inside and of all bins touched.
+    If a range cuts a bin, the bin counts in proportion, as if its users were spread evenly. This is
+    a guess: the true proportion is at least the total of the bins inside of the range, and at most
+    the total of all bins that overlap with the range.
 
     Parameters
     ----------
     pairs : array-like of shape (n_queries, 2)
-        Where each range starts and stops, which is excluded: (20, 40) of whole numbers asks for
+        Start and stop of each range; the stop is excluded. With whole numbers, (20, 40) asks for
         20 to 39. An end may be infinite.
     spread : {"any", "even"}, default="any"
-        How users may be spread within a bin that is cut. Intervals of "any" hold in any case: they
-        reach from the uncut bins inside to all bins touched. Those of "even" are shorter, and wrong
-        for heaped numbers, such as whole years in bins of one and a half. Where ranges begin and
-        end at edges of bins, both are the same. A plan knows the noise alone.
+        Assumption about the users within a bin that is cut. "any": intervals are valid for every
+        distribution within the bin, because they reach from the total of the bins inside to the
+        total of all overlapping bins. "even": intervals are shorter, but wrong for heaped numbers,
+        such as whole years in bins of one and a half years. If ranges begin and end at edges of
+        bins, both are the same. Plans account only for the noise.
 
     Returns
     -------
     QuerySet
-        One query per range, which is named after it.
+        One query per range; its name is the range.
 
     Raises
     ------
     ValueError
-        If there is no range, one is empty, or (when they are asked) the categories are no bins
+        If there is no range, or a range is empty. `answer` raises it if the categories are not bins
         between bounds, or a range is outside of the bounds.
 
     Examples
@@ -711,57 +730,58 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     check_spread(spread, "between")
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            f"between needs a list of pairs such as [(20, 40), (65, 100)], got {pairs!r}."
+            f"between got {pairs!r}. Pass a list of pairs such as [(20, 40), (65, 100)]."
         )
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
-        odd = array[~is_range][0].tolist()
-        raise ValueError(f"between needs pairs whose second number is larger, got {odd}.")
+        pair = array[~is_range][0].tolist()
+        raise ValueError(f"between got {pair}. Pass pairs with a larger second number.")
     ends = iter(number_texts(array.ravel().tolist()))
     names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
-    weights = partial(_of_ranges, array, names)
+    weights = partial(_range_weights, array, names)
     return _OfBins(weights, spread, names, f"between({len(array)} ranges)", array)
 
 
 def check_spread(spread: str, name: str) -> None:
-    """Raise ValueError unless `spread` says how users may be spread within bins."""
+    """Raise ValueError unless `spread` is "any" or "even"."""
     if spread not in ("any", "even"):
         raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
 
 
 def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "any") -> QuerySet:
-    """Ask for the mean of a number that each category stands for, such as the middle of a bin.
+    """Ask for the mean of a number that each category represents, such as the middle of a bin.
 
     Parameters
     ----------
     numbers : array-like of shape (d,), or mapping, default=None
-        The number of each category, in the order of the categories; a pandas Series with an index
-        of its own, or a mapping, in any order. None takes the centres of bins between bounds.
-        Without bounds the first and the last bin have one end only, so that nobody but you knows
-        their middle.
+        The number of each category, in the order of the categories; or a mapping or a pandas Series
+        that is indexed by category, in any order. If None, the numbers are the centers of bins
+        between bounds. Without bounds the first and the last bin have only one end, so you must
+        pass the numbers.
     spread : {"any", "even"}, default="any"
-        How users may be spread within bins between bounds. Intervals of "any" hold in any case:
-        they reach from all users at the lower ends of their bins to all at the upper ends. Those of
-        "even" take each user for the centre. With `numbers` it says nothing.
+        Assumption about the users within bins between bounds. "any": intervals are valid for every
+        distribution within the bins, because they reach from all users at the lower ends of their
+        bins to all users at the upper ends. "even": intervals assume that the mean of each bin is
+        its center. The parameter has no effect with `numbers`.
 
     Returns
     -------
     QuerySet
-        One query, named "mean", or "mean of values clipped to 0 to 100" where bins have clipped
-        numbers; ``answers["mean"]`` is either.
+        One query with the name "mean", or "mean of values clipped to 0 to 100" if bins have clipped
+        numbers; ``answers["mean"]`` works for both.
 
     Raises
     ------
     ValueError
-        If a category has no finite number, or (when it is asked) there are no centres.
+        If a category has no finite number. `answer` raises it if there are no centers.
 
     Notes
     -----
-    A post-processed estimate answers with its own frequencies, whose mean may be biased, which a
-    warning says once if they are of bins; ``estimate.mean()`` is that of the raw one.
+    A post-processed estimate answers from its processed frequencies, and the resulting mean may be
+    biased; for bins there is one warning. ``estimate.mean()`` is the mean of the raw estimate.
 
-    The error of the sum of all frequencies counts as well, if an oracle's estimates do not sum to
-    1: the farther the numbers are from 0, the more.
+    If an oracle's estimates do not sum to 1, the error of their sum also contributes to the error
+    of the mean; this contribution grows with the distance of the numbers from 0.
 
     Examples
     --------
@@ -778,24 +798,25 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     """
     check_spread(spread, "mean")
     if numbers is None:
-        return _OfBins(_of_mean, spread, ["mean"], "mean()")
-    plain = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
-    if any(is_missing(number) for number in plain):
+        return _OfBins(_mean_weights, spread, ["mean"], "mean()")
+    row = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
+    if any(is_missing(number) for number in row):
         raise ValueError(
-            "mean needs a number for each category, got a missing one. For the mean of those who "
-            "answered, give None the number 0, and divide the answer by 1 - estimate[None]."
+            "mean needs a number for each category, got a missing number. For the mean of the "
+            "users who answered, give None the number 0, and divide the answer by "
+            "1 - estimate[None]."
         )
-    row = query_matrix([plain]).matrix(len(plain))
-    return _MatrixQueries(row, "mean", ["mean"], own_categories(numbers))
+    matrix = query_matrix([row]).matrix(len(row))
+    return _MatrixQueries(matrix, "mean", ["mean"], own_categories(numbers))
 
 
 def prefixes() -> QuerySet:
-    """Ask for the distribution function of an ordered domain: the total of the first categories.
+    """Ask for the distribution function of an ordered domain: totals of the first categories.
 
     Returns
     -------
     QuerySet
-        d queries; row i asks for the first i + 1 categories.
+        d queries; query i is the total of the first i + 1 categories.
 
     Examples
     --------
@@ -808,7 +829,7 @@ def prefixes() -> QuerySet:
 
 
 def query_matrix(matrix: Matrix) -> QuerySet:
-    """Ask any linear queries.
+    """Ask arbitrary linear queries.
 
     Parameters
     ----------
@@ -822,14 +843,18 @@ def query_matrix(matrix: Matrix) -> QuerySet:
         The queries.
     """
     categories = own_categories(matrix)
-    given: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix, dtype=float)
-    if given.ndim != 2 or given.shape[0] == 0:
+    array: Any = matrix if sparse.issparse(matrix) else np.asarray(matrix, dtype=float)
+    if array.ndim != 2 or array.shape[0] == 0:
         raise ValueError(
-            f"Queries must be a matrix of shape (n_queries, n_categories), got {given.shape}."
+            f"Queries must be a matrix of shape (n_queries, n_categories), got {array.shape}. Pass "
+            "one row per query."
         )
-    rows = sparse.csr_array(given, dtype=float, copy=True)
+    rows = sparse.csr_array(array, dtype=float, copy=True)
     if not np.all(np.isfinite(rows.data)):
-        raise ValueError("Queries must be finite, the matrix contains NaN or infinity.")
+        raise ValueError(
+            "Queries must be finite, got NaN or infinity in the matrix. Use 0 for categories that "
+            "a query does not contain."
+        )
     return _MatrixQueries(rows, categories=categories)
 
 
@@ -863,12 +888,12 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0
     is_fraction = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
     if not (_is_count(size) or is_fraction):
         raise ValueError(
-            "random_sets needs a fraction of the domain in (0, 1] or a number of categories >= 1, "
-            f"got {size!r}."
+            f"random_sets got size={size!r}. Pass a fraction of the domain in (0, 1] or a number "
+            "of categories >= 1."
         )
     if not _is_count(n_sets):
         raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
-    # The seed is fixed here, so that a query set stands for the same sets wherever it is used.
+    # The seed is fixed here, so that a query set always draws the same sets.
     if not isinstance(random_state, Integral):
         random_state = int(as_generator(random_state).integers(1 << 32))
     return _RandomSets(size, n_sets, int(random_state))
@@ -892,7 +917,7 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     Raises
     ------
     ValueError
-        If there is no range, or one of them is empty.
+        If there is no range, or a range is empty.
 
     Examples
     --------
@@ -911,13 +936,13 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     pairs = np.asarray(bounds)
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu":
         raise ValueError(
-            "ranges needs a number of ranges, or integer positions of shape (n_ranges, 2), a start "
-            f"and a stop for each, got {bounds!r}."
+            f"ranges got {bounds!r}. Pass a number of ranges, or integer positions of shape "
+            "(n_ranges, 2), a start and a stop for each range."
         )
     is_range = (pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1])
     if not is_range.all():
-        odd = pairs[~is_range][0].tolist()
-        raise ValueError(f"ranges needs positions with 0 <= start < stop, got {odd}.")
+        pair = pairs[~is_range][0].tolist()
+        raise ValueError(f"ranges needs positions with 0 <= start < stop, got {pair}.")
     return _Ranges(pairs.astype(np.int64))
 
 
@@ -950,8 +975,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     Parameters
     ----------
     queries : QuerySet, list, mapping, (sparse) matrix of shape (n_queries, d), or None
-        None stands for the full domain. Each row of a matrix is a query. Each item of a list is a
-        query, if these are categories, or a query set. A mapping stands for `groups`.
+        If None, the full domain. Each row of a matrix is a query. Each item of a list is a category
+        or a query set. A mapping has the same meaning as in `groups`.
 
     Returns
     -------
@@ -961,9 +986,9 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     Raises
     ------
     TypeError
-        If `queries` is something else.
+        If `queries` has another type.
     ValueError
-        If a list names a category twice, or has ``top_k(k)`` beside other query sets.
+        If a list contains a category twice, or ``top_k(k)`` together with other query sets.
     """
     if queries is None:
         return full_domain()
@@ -972,18 +997,18 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if isinstance(queries, Mapping):
         if any(isinstance(value, QuerySet | None) for value in queries.values()):
             raise TypeError(
-                f"Queries by the names of parts are for a set of estimates, got {queries!r} for a "
+                f"Queries by the names of parts need a set of estimates, got {queries!r} for a "
                 "single estimate. Pass the queries of this estimate."
             )
         return groups(queries)
-    given: Any = queries
-    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if is_list and any(isinstance(one, QuerySet) for one in given):
-        return _SeveralSets(given) if len(given) > 1 else given[0]
-    if (is_list and _is_category(given)) or getattr(given, "ndim", None) == 1:
-        return _listed_categories(given)
-    if sparse.issparse(given) or is_list or hasattr(given, "__array__"):
-        return query_matrix(given)
+    items: Any = queries
+    is_list = isinstance(items, Sequence) and not isinstance(items, str | bytes)
+    if is_list and any(isinstance(item, QuerySet) for item in items):
+        return _SeveralSets(items) if len(items) > 1 else items[0]
+    if (is_list and _is_category(items)) or getattr(items, "ndim", None) == 1:
+        return _listed_categories(items)
+    if sparse.issparse(items) or is_list or hasattr(items, "__array__"):
+        return query_matrix(items)
     raise TypeError(
         "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, a "
         'mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, n_categories), '
@@ -992,8 +1017,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
 
 
 def _is_category(queries: Sequence[Any]) -> bool:
-    """Whether a list begins with a category: neither with a row of numbers, nor with nothing."""
+    """Return whether the first item of a list is a category, and not a row of numbers."""
     first = queries[0] if len(queries) else []
-    if isinstance(first, tuple):  # of several columns
+    if isinstance(first, tuple):  # a category of several columns
         return not all(isinstance(part, Real) for part in first)
     return np.ndim(first) == 0

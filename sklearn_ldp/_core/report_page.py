@@ -1,4 +1,4 @@
-"""The one page that shows an estimate, and what all that is shown on one has in common."""
+"""The page that shows an estimate, and the base of all objects that have such a page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ from .support.kept import keep
 from .support.tags import Tagged
 from .support.text import number_texts, printable, rounded_up
 
-_MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100, 8, 5
-_MOST_SERIES = 6  # pictures of categories over the rows of an estimate
+_MOST_BARS = 30
+_MOST_COLUMNS = 256
+_MOST_ROWS = 100
+_MOST_NAMES = 8
+_MOST_LABELS = 5
+_MOST_SERIES = 6  # plots of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
-_BAR, _LINE = "#7ba7d7", "#1d3557"
-_HARDLY_ANY = 16  # epsilon, of which e^epsilon is no help
-_HOW_NOISY = ("a mean", "a share that nobody has")
-_LABEL = 56  # characters of a name beside its bar
-# Also a file of its own, where a page may have no styles in it.
+_BAR = "#7ba7d7"
+_LINE = "#1d3557"
+_HARDLY_ANY = 16  # budgets above it hardly protect, and e^epsilon is no helpful number
+_HOW_NOISY = ("a mean", "a share of 0 %")
+_LABEL = 56  # maximum number of characters of a name beside its bar
+# The server sends it as a separate file, because its pages may not contain styles.
 STYLE = """\
 .ldp { font: 15px/1.5 system-ui, sans-serif; max-width: 46rem; overflow-wrap: anywhere; }
 .ldp h1 { font-size: 1.35rem; line-height: 1.25; }
@@ -58,20 +63,20 @@ body {{ margin: 1.5rem auto; padding: 0 1rem; max-width: 46rem; color: #222; bac
 class EstimateReport:
     """A page that shows an estimate, for a notebook and as a file.
 
-    It has the picture and the table with intervals that hold at once, so that they may be sorted
-    and cut; what may be said, and what not; and how the estimate was made. The file is one page of
-    HTML without scripts and without anything that a browser would load. Estimates make it
-    themselves (``estimate.report()``).
+    The page has a plot, a table with simultaneous intervals (so the table may be sorted and cut),
+    statements that the estimate supports, statements that it does not support, and the settings of
+    the collection. The file is one page of HTML without scripts, and a browser loads nothing else.
+    ``estimate.report()`` creates the page.
 
     Parameters
     ----------
     description : dict
-        What ``estimate.describe()`` returns.
+        The result of ``estimate.describe()``.
 
     Attributes
     ----------
     html : str
-        The report as a part of a page, without its style.
+        The report as a fragment of a page, without its style.
 
     Examples
     --------
@@ -90,22 +95,26 @@ class EstimateReport:
         self.description = description
 
     def __repr__(self) -> str:
-        parts = self.description.get("parts", [self.description])
-        said = [one for part in parts for one in (part.get("remark"), *part["may_be_said"]) if one]
-        return "\n  ".join([f"{type(self).__name__}: {_title(self.description)}", *said[:20]])
+        sentences = []
+        for part in self.description.get("parts", [self.description]):
+            sentences += [part.get("remark"), *part["may_be_said"]]
+        lines = [f"{type(self).__name__}: {_title(self.description)}", *filter(None, sentences)]
+        return "\n  ".join(lines[:21])
 
     def _repr_html_(self) -> str:
         return f"<style>\n{STYLE}</style>\n{self.html}"
 
     @property
     def html(self) -> str:
-        """The report as a part of a page, without its style."""
-        whole = self.description
-        head = f"<h1>{escape(_title(whole))}</h1>\n"
-        if "parts" not in whole:
-            return f'<div class="ldp">{head}{_body(whole)}</div>'
-        parts = "".join(f"<h1>{escape(one['name'])}</h1>\n{_body(one)}" for one in whole["parts"])
-        return f'<div class="ldp">{head}{_series(whole)}{parts}</div>'
+        """The report as a fragment of a page, without its style."""
+        description = self.description
+        content = f"<h1>{escape(_title(description))}</h1>\n"
+        if "parts" not in description:
+            return f'<div class="ldp">{content}{_body(description)}</div>'
+        content += _series(description)
+        for part in description["parts"]:
+            content += f"<h1>{escape(part['name'])}</h1>\n{_body(part)}"
+        return f'<div class="ldp">{content}</div>'
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the report to a file, as one page of HTML.
@@ -126,7 +135,7 @@ class EstimateReport:
 
 
 class Reported:
-    """Mixin of what can be described, shown on a page and kept in a file."""
+    """Mixin of results that can be described and shown on a page."""
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         """Return the content of a report, as a dict of plain values.
@@ -134,18 +143,18 @@ class Reported:
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of an estimate hold at once; and that each sentence is
-            true.
+            Probability that all intervals of an estimate cover the truth; also the probability that
+            a sentence is true, for each sentence.
         question : str, default=""
-            What users were asked.
+            The question that users were asked.
 
         Returns
         -------
         dict
-            With `rows` (a dict for each category, as in ``to_frame(level)``), `n_samples`,
-            `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (how the intervals
-            hold), `may_be_said`, `may_not_be_said`, `made_by` and others. What is not known is
-            None. Several estimates have such a dict each, in `parts`.
+            Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
+            `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
+            and the kind of the intervals), `may_be_said`, `may_not_be_said` and `made_by`. Unknown
+            entries are None. Several estimates have one such dict each, in `parts`.
 
         Raises
         ------
@@ -162,45 +171,45 @@ class Reported:
         Parameters
         ----------
         level : float, default=0.95
-            As for `describe`.
+            Level of the intervals and the sentences, as for `describe`.
         question : str, default=""
-            What users were asked: the title of the page.
+            The question that users were asked; it is the title of the page.
         of : {"users", "population"}, default=None
-            Of a :class:`~sklearn_ldp.FrequencyEstimate`, whom it is about, as for `describe`.
+            The people to whom a :class:`~sklearn_ldp.FrequencyEstimate` refers, as for `describe`.
 
         Returns
         -------
         EstimateReport
-            A notebook shows it, and ``report().save("report.html")`` writes it.
+            The page. A notebook shows it, and ``report().save("report.html")`` writes a file.
 
         Raises
         ------
         ValueError
             As for `describe`.
         """
-        about = {} if of is None else {"of": of}
-        return EstimateReport(self.describe(level, question=question, **about))
+        options = {} if of is None else {"of": of}
+        return EstimateReport(self.describe(level, question=question, **options))
 
 
 class Kept(Tagged, Reported):
-    """Mixin of estimates, which are shown and kept."""
+    """Mixin of estimates that can be shown on a page and saved in a file."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the estimate in a file, with its categories, its noise and its oracle.
+        """Save the estimate in a file, with its categories, its noise and its oracle.
 
-        The file holds arrays and JSON, and no pickle. An oracle, or another object with parameters,
-        is kept by these. :func:`sklearn_ldp.load_estimate` reads it, and needs the classes of other
-        packages that the estimate holds.
+        The file contains arrays and JSON, and no pickle. For an oracle or another object with
+        parameters, the file contains the parameters. :func:`sklearn_ldp.load_estimate` reads the
+        file; pass it the classes of other packages that the estimate contains.
 
         Parameters
         ----------
         path : path-like
-            The file, such as ``estimate.npz``; it appears as a whole or not at all.
+            The file, such as ``estimate.npz``. A failed call leaves no partial file.
 
         Raises
         ------
         TypeError
-            If the estimate holds something that is neither a number nor text nor of this package.
+            If the estimate contains an object that is not a number, text or of this package.
         OSError
             If the file cannot be written.
         """
@@ -209,7 +218,7 @@ class Kept(Tagged, Reported):
 
 # -- the parts of a page --------------------------------------------------------------------------
 def _title(description: dict[str, Any]) -> str:
-    """The question, or what is shown of which domains."""
+    """Return the question, or the quantity and the domains that are shown."""
     if description["question"]:
         return printable(description["question"])
     if "parts" not in description:
@@ -222,28 +231,31 @@ def _title(description: dict[str, Any]) -> str:
 
 
 def _body(part: dict[str, Any]) -> str:
-    """The report of one estimate."""
-    remark, shown = escape(part.get("remark") or ""), f"{part['shown']}{_after(part)}"
+    """Return the report of one estimate."""
+    remark = escape(part.get("remark") or "")
+    shown = f"{part['shown']}{_after(part)}"
     if any("low" in row for row in part["rows"]):
         shown += f", and {_intervals(part)}"
     sections = [
         ("", f"<p>{remark}</p>" if remark else ""),
         ("", _facts(part)),
-        (shown, _picture(part)),
+        (shown, _plot(part)),
         ("What may be said", _sentences(part["may_be_said"])),
         ("What may not be said", _sentences(part["may_not_be_said"])),
         ("The numbers", _table(part)),
     ]
-    told = [f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text]
-    return "\n".join([*told, _made_by(part)])
+    blocks = [
+        f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
+    ]
+    return "\n".join([*blocks, _made_by(part)])
 
 
 def _made_by(part: dict[str, Any]) -> str:
-    """What only those want to know who make it again, folded."""
-    left_out = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
+    """Return the folded part with the settings that reproduce the estimate."""
+    omitted = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
     configuration = (part["configuration"] or {}).items()
-    known = [printable(f"# {k} = {v}") for k, v in configuration if k not in left_out and v != ""]
-    content = escape("\n".join(filter(None, [*known, part["made_by"]])))
+    settings = [printable(f"# {k} = {v}") for k, v in configuration if k not in omitted and v != ""]
+    content = escape("\n".join(filter(None, [*settings, part["made_by"]])))
     head = "<summary>How it was made</summary>"
     return f"<details>{head}<pre>{content}</pre></details>" if content else ""
 
@@ -252,7 +264,7 @@ def _facts(part: dict[str, Any]) -> str:
     facts = {
         "domain": part["domain"],
         "users": _users(part),
-        "epsilon": part["epsilon"] and _of_epsilon(part["epsilon"]),
+        "epsilon": part["epsilon"] and _epsilon_text(part["epsilon"]),
         "oracle": part["oracle"],
         "noise level": part["noise_level"]
         and f"{part['noise_level']:.2g}: the standard error of {_HOW_NOISY[part['unit'] == '%']}",
@@ -263,8 +275,8 @@ def _facts(part: dict[str, Any]) -> str:
     return f"<dl>{''.join(items)}</dl>"
 
 
-def _of_epsilon(epsilon: float) -> str:
-    """What epsilon is, in words as far as it protects."""
+def _epsilon_text(epsilon: float) -> str:
+    """Return epsilon, explained in words if it protects users."""
     if epsilon > _HARDLY_ANY:
         return f"{epsilon}"
     times = rounded_up(math.exp(epsilon))
@@ -277,70 +289,83 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """How intervals hold, in words: of "95 % at once, of raw" for the table of an estimate."""
-    level, _, of_raw = part["interval"].partition(" at once")
-    return f"intervals ({level}, all at once{where})" + ", of the raw values" * bool(of_raw)
+    """Describe the intervals of a table in words: their level, and the values they refer to."""
+    level, are_raw = _level(part)
+    kind = "" if "each" in level else ", simultaneous"
+    return f"intervals ({level}{kind}{where})" + ", of the raw values" * are_raw
+
+
+def _level(part: dict[str, Any]) -> tuple[str, bool]:
+    """Return the level of the intervals as text, and whether they refer to the raw values."""
+    text = part["interval"].removesuffix(", of raw")
+    level = text if "each" in text else f"{text.partition(' %')[0]} %"
+    return level, text != part["interval"]
 
 
 def _users(part: dict[str, Any]) -> str | None:
-    """How many users there were, and how many of them were asked for this part of a survey."""
-    n_users, n_asked = part["n_samples"], part.get("n_asked")
+    """Return the number of users, and of the users who were asked for this part of a survey."""
+    n_users = part["n_samples"]
+    n_asked = part.get("n_asked")
     if n_users is None:
         return None
-    if each := part.get("n_each"):
-        return " against ".join(f"{n:,}" for n in each)
+    if n_by_estimate := part.get("n_each"):
+        return " against ".join(f"{n:,}" for n in n_by_estimate)
     is_part = n_asked is not None and n_asked < n_users
     return f"{n_users:,}" + (f", of whom {n_asked:,} were asked" if is_part else "")
 
 
 def _sentences(sentences: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(printable(one))}</li>" for one in sentences)
+    items = "".join(f"<li>{escape(printable(sentence))}</li>" for sentence in sentences)
     return f"<ul>{items}</ul>" if items else ""
 
 
 def _table(part: dict[str, Any]) -> str:
     rows = _in_order(part)
-    value, is_raw = part["value"], not part["postprocessors"]
-    level, _, of_raw = part["interval"].partition(" at once")
-    places = {"count": 3, "estimate": 4, "low": 5 if of_raw else 2}
-    places |= {"category": 0, value: 1}  # what is shown in the picture comes first
+    value = part["value"]
+    is_raw = not part["postprocessors"]
+    level, are_raw = _level(part)
+    places = {"count": 3, "estimate": 4, "low": 5 if are_raw else 2}
+    places |= {"category": 0, value: 1}  # the columns of the plot come first
     heads = [name for name in (rows[0] if rows else {}) if name not in ("high", "interval")]
     heads.sort(key=lambda name: places.get(name, 6))
     names = {"low": f"interval ({level})", "frequency": "share"}
     names |= {} if is_raw else {"estimate": "raw"}
     head = "".join(f"<th>{escape(str(names.get(name, name)))}</th>" for name in heads)
-    show, shown = _shower(part, rows), rows[:_MOST_ROWS]
+    show = _formatter(part, rows)
+    shown = rows[:_MOST_ROWS]
     cells = (
         "".join(f"<td>{escape(_cell(part, name, row, show))}</td>" for name in heads)
         for row in shown
     )
-    body = "".join(f"<tr>{one}</tr>" for one in cells)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     n_more = len(rows) - _MOST_ROWS
-    more = f"<p>{n_more:,} more are in the estimate.</p>" if n_more > 0 else ""
+    more = f"<p>The estimate has {n_more:,} more.</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
-    of = " (it is around the raw value)" * bool(of_raw)
-    if value == "frequency" and not of_raw:  # of a trend, whose intervals hold on conditions
-        of = " but for what may not be said"
-    told = {
-        "frequency": f'"{part["shown"]}{_after(part)}" of the picture',
-        "estimate": "the share as reports alone tell it: noise may put it below 0 or above 100 %",
+    condition = " (each interval is around the raw value)" * are_raw
+    if value == "frequency" and not are_raw:  # intervals of a trend are valid under conditions
+        condition = ", under the conditions of the section What may not be said"
+    subject = "each interval contains" if "each" in level else "all intervals contain"
+    percent = level.partition(" %")[0]
+    explanations = {
+        "frequency": f'"{part["shown"]}{_after(part)}" of the plot',
+        "estimate": "the share before post-processing; noise may move it below 0 or above 100 %",
         "difference": part["shown"],
-        "low": f"with a probability of {level}, all of them contain the truth{of}",
-        "count": f'the number of users that the column "{names.get(value, value)}" stands for',
+        "low": f"{subject} the truth with a probability of {percent} %{condition}",
+        "count": f'the number of users that corresponds to the column "{names.get(value, value)}"',
     }
-    words = [(names.get(name, name), told[name]) for name in heads if name in told]
+    words = [(names.get(name, name), explanations[name]) for name in heads if name in explanations]
     below = "".join(f"<p>{escape(name)}: {escape(text)}.</p>" for name, text in words)
     return f"{table}{_footnote(part, shares)}{more}{below}" if rows else ""
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
-    """A star at shares that cannot be; a footnote tells what it means."""
+    """Return a star for an impossible share; a footnote explains it."""
     return " *" * (part["unit"] == "%" and not -1e-9 <= share <= 1 + 1e-9)
 
 
 def _look(part: dict[str, Any], share: float) -> str:
-    """The fill of a bar, and only its outline if it cannot be."""
+    """Return the style of a bar; a bar of an impossible share has only an outline."""
     if _mark(part, share):
         return f'fill="none" stroke="{_BAR}" stroke-dasharray="2 2"'
     return f'fill="{_BAR}"'
@@ -348,9 +373,14 @@ def _look(part: dict[str, Any], share: float) -> str:
 
 def _footnote(part: dict[str, Any], shares: Sequence[float]) -> str:
     marked = [share for share in shares if _mark(part, share)]
-    places = [("below", min(marked, default=0.0) < 0), ("above", max(marked, default=0.0) > 1)]
-    where = " or ".join(place for place, is_there in places if is_there)
-    return f"<p>* {where} what is possible, by noise: the interval ends there.</p>" * bool(where)
+    ends = []
+    if min(marked, default=0.0) < 0:
+        ends.append("below 0 %")
+    if max(marked, default=0.0) > 1:
+        ends.append("above 100 %")
+    if not ends:
+        return ""
+    return f"<p>* {' or '.join(ends)} because of noise; intervals contain only possible shares.</p>"
 
 
 def _cell(
@@ -370,7 +400,7 @@ def _cell(
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows in the order of the domain if that is of numbers, otherwise the largest first."""
+    """Return the rows in the order of an ordered domain; otherwise the largest value first."""
     rows = part["rows"]
     if part["is_ordered"]:
         return rows
@@ -378,8 +408,8 @@ def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -size(row[part["value"]]))
 
 
-def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
-    """How numbers are written: with the digits that the shortest of the intervals leaves."""
+def _formatter(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
+    """Return a function that writes numbers with digits that match the shortest interval."""
     if not (unit := part["unit"]):
         return lambda x: f"{x:.4g}"
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
@@ -393,9 +423,9 @@ def _shower(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[f
     return show
 
 
-# -- pictures: in percent of the width, so that text has the same size on a page of any width -----
-def _picture(part: dict[str, Any]) -> str:
-    """A bar for each category, or columns in the order of the domain."""
+# -- plots: in percent of the width, so that text has the same size on a page of any width --------
+def _plot(part: dict[str, Any]) -> str:
+    """Return a plot with a bar for each category, or with columns in the order of the domain."""
     rows = _in_order(part)
     if part.get("ranges"):
         return _columns(part["ranges"], part)
@@ -406,11 +436,12 @@ def _picture(part: dict[str, Any]) -> str:
 
 
 def _series(whole: dict[str, Any]) -> str:
-    """Columns of the rows of one estimate, such as weeks, for each of its largest categories."""
+    """Return plots of the rows of one estimate, such as weeks, for its largest categories."""
     parts = whole["parts"]
     if not whole.get("is_series") or not 1 < len(parts) <= _MOST_COLUMNS:
         return ""
-    first, drawn = {**parts[0], "ranges": None, "scale": "linear"}, []
+    first = {**parts[0], "ranges": None, "scale": "linear"}
+    plots = []
     means = np.mean([[row[first["value"]] for row in part["rows"]] for part in parts], axis=0)
     for place in np.argsort(-means, kind="stable")[:_MOST_SERIES]:
         rows = [
@@ -418,23 +449,26 @@ def _series(whole: dict[str, Any]) -> str:
             for i, part in enumerate(parts)
         ]
         head = f"<h2>{escape(_cell(first, 'category', rows[0], str))}</h2>"
-        drawn.append(head + _columns(rows, {**first, "rows": rows}))
-    where = _intervals(first, " in each row")
-    n, names = len(first["rows"]), f"{first['shown']}{_after(first)}, row by row, and {where}"
-    kept = f"<p>The {len(drawn)} largest of {n:,} categories.</p>" if len(drawn) < n else ""
-    return f"<p>{names}</p>{''.join(drawn)}{kept}"
+        plots.append(head + _columns(rows, {**first, "rows": rows}))
+    n = len(first["rows"])
+    caption = f"{first['shown']}{_after(first)}, row by row, and "
+    caption += _intervals(first, " in each row")
+    note = f"<p>The {len(plots)} largest of {n:,} categories.</p>" if len(plots) < n else ""
+    return f"<p>{caption}</p>{''.join(plots)}{note}"
 
 
 def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
-    value, show = part["value"], _shower(part, rows)
+    value = part["value"]
+    show = _formatter(part, rows)
     ends = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
-    least, most = _scale(ends, part)
-    at = _axis(least, most)
+    low, high = _scale(ends, part)
+    at = _axis(low, high)
     shapes = []
     for i, row in enumerate(rows):
-        y, name = 40 * i, _cell(part, "category", row, str)
+        y = 40 * i
+        name = _cell(part, "category", row, str)
         short = name if len(name) <= _LABEL else f"{name[: _LABEL - 3]}..."
-        zero, end = sorted((at(min(max(0.0, least), most)), at(row[value])))
+        zero, end = sorted((at(min(max(0.0, low), high)), at(row[value])))
         shapes += [
             f'<text x="0" y="{y + 14}" fill="currentColor">{escape(short)}'
             f"<title>{escape(name)}</title></text>",
@@ -445,29 +479,30 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
         ]
         if "low" in row:
             shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
-    kept = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
-    return _svg(shapes, 40 * len(rows), part, rows) + kept
+    note = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
+    return _svg(shapes, 40 * len(rows), part, rows) + note
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
-    """Columns in their order, as high as their shares for each unit of their widths."""
-    value, height = part["value"], 220
+    """Return a plot of columns in their order; heights are shares per unit of width."""
+    value = part["value"]
+    height = 220
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
     widths = np.array([on_axis(row["to"]) - on_axis(row["from"]) for row in rows])
-    per = widths.mean() / widths  # columns of one width are as high as their shares
-    shown = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
-    ends = per[:, None] * shown
-    least, most = _scale(ends, part)
+    factors = widths.mean() / widths  # if all widths are equal, heights are shares
+    shares = [[row.get("low", row[value]), row.get("high", row[value]), row[value]] for row in rows]
+    ends = factors[:, None] * shares
+    lower, upper = _scale(ends, part)
     along = _axis(on_axis(rows[0]["from"]), on_axis(rows[-1]["to"]))
-    up = _axis(least, most, height, 16)
+    up = _axis(lower, upper, height, 16)
 
     def at(number: float) -> float:
         return along(on_axis(number))
 
     shapes = []
-    for (low, high, one), row in zip(ends, rows, strict=True):
+    for (low, high, share), row in zip(ends, rows, strict=True):
         left, right = at(row["from"]), at(row["to"])
-        top, bottom = sorted((up(one), up(max(0.0, least))))
+        top, bottom = sorted((up(share), up(max(0.0, lower))))
         shapes += [
             f'<rect x="{left:.2f}%" y="{top:.1f}" width="{0.9 * (right - left):.2f}%" '
             f'height="{bottom - top:.1f}" {_look(part, row[value])}/>',
@@ -481,26 +516,26 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
         'stroke="#888"/>'
         for x, text in _ticks(rows, part)
     ]
-    each = "" if np.allclose(per, 1, rtol=0.01) else ", for a column of the mean width"
+    unit = "" if np.allclose(factors, 1, rtol=0.01) else ", for a column of the mean width"
     shapes += [
         f'<line x1="0" x2="100%" y1="{up(x):.1f}" y2="{up(x):.1f}" stroke="#8888"/>'
-        f'<text x="0" y="{up(x) - 4:.1f}" fill="currentColor">{100 * x:.3g} %{each}</text>'
-        for x in (most / 2, most)
+        f'<text x="0" y="{up(x) - 4:.1f}" fill="currentColor">{100 * x:.3g} %{unit}</text>'
+        for x in (upper / 2, upper)
     ]
-    bins = len(part["rows"])
-    kept = f"<p>{len(rows)} ranges of the {bins:,} bins.</p>" if len(rows) < bins else ""
-    return _svg(shapes, height + 20, part, rows) + kept
+    n_bins = len(part["rows"])
+    note = f"<p>{len(rows)} ranges of the {n_bins:,} bins.</p>" if len(rows) < n_bins else ""
+    return _svg(shapes, height + 20, part, rows) + note
 
 
 def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:
-    """Places and texts along the axis: powers of ten, or the ends and the middle."""
+    """Return places and texts along the axis: powers of ten, or the ends and the middle."""
     start, stop = rows[0]["from"], rows[-1]["to"]
     if part.get("scale") == "log":
         exponents = range(math.ceil(math.log10(start)), math.floor(math.log10(stop)) + 1)
         if len(exponents) > 1:
             tens = [10.0**k for k in exponents]
             step = math.ceil(len(tens) / _MOST_LABELS)
-            names = [one if i % step == 0 else "" for i, one in enumerate(number_texts(tens))]
+            names = [text if i % step == 0 else "" for i, text in enumerate(number_texts(tens))]
             return list(zip(tens, names, strict=True))
     middle = rows[len(rows) // 2]
     ends = [(start, rows[0], "from"), (middle["from"], middle, "from"), (stop, rows[-1], "to")]
@@ -508,20 +543,20 @@ def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float
 
 
 def _anchor(place: float) -> str:
-    """How a text stands at its place: it must not leave the picture."""
+    """Return the anchor of a text at its place, so that the text stays within the plot."""
     return "start" if place < 5 else "end" if place > 95 else "middle"
 
 
-def _axis(least: float, most: float, start: float = 0, stop: float = 100) -> Callable[..., float]:
-    """Where a number stands between the ends of a scale."""
-    slope = (stop - start) / (most - least)
-    return lambda x: start + (x - least) * slope
+def _axis(low: float, high: float, start: float = 0, stop: float = 100) -> Callable[..., float]:
+    """Return the linear map from a scale [low, high] to positions [start, stop]."""
+    slope = (stop - start) / (high - low)
+    return lambda x: start + (x - low) * slope
 
 
 def _scale(ends: Iterable[Sequence[float]], part: dict[str, Any]) -> tuple[float, float]:
-    numbers = [x for one in ends for x in one]
-    least, most = part.get("bounds") or (min([0.0, *numbers]), max([0.0, *numbers]))
-    return least, most if most > least else least + 1.0
+    numbers = [x for row in ends for x in row]
+    low, high = part.get("bounds") or (min([0.0, *numbers]), max([0.0, *numbers]))
+    return low, high if high > low else low + 1.0
 
 
 def _whisker(low: float, high: float, y: float) -> str:
@@ -539,7 +574,7 @@ def _short(value: Any) -> str:
 def _svg(
     shapes: Iterable[str], height: int, part: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> str:
-    """The picture of some rows, and the footnote to them."""
+    """Return the plot of some rows, with its footnote."""
     content = "\n".join(shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(part["shown"])}" '

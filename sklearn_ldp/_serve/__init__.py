@@ -1,1 +1,1 @@
-"""A server for one question on a web page: reports in, sealed batches and results out."""
+"""A server for one question on a web page: it collects reports, and publishes results."""

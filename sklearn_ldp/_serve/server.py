@@ -1,4 +1,4 @@
-"""The server itself: uvicorn, with connections that nobody can keep open for nothing."""
+"""The server itself: uvicorn, which closes slow and idle connections."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .app import SECONDS, App, Question
 from .store import Rules, Store
 
 _HEAD_BYTES = 1 << 14
-_WORK_SECONDS = 30.0  # for a request and its answer, which a reader may take slowly
+_WORK_SECONDS = 30.0  # for a request and its answer, even if the client reads it slowly
 
 
-class _Patient(H11Protocol):
-    """A connection that is closed if a head, or a reader of an answer, does not come in time."""
+class _TimedConnection(H11Protocol):
+    """A connection that is closed if a head is late, or an answer is not read in time."""
 
     _timer: Any = None
 
@@ -40,24 +40,24 @@ class _Patient(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        was = self.cycle
+        previous = self.cycle
         super().data_received(data)
-        if self.cycle is not was:  # a head is complete
+        if self.cycle is not previous:  # a head is complete
             self._watch(_WORK_SECONDS)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        is_next = not self.cycle.response_complete  # one that was sent with this one
+        is_next = not self.cycle.response_complete  # a request that was sent with this request
         self._watch(_WORK_SECONDS if is_next else SECONDS)
 
 
 class _Server(uvicorn.Server):
-    """A server of one app: a signal ends it, and so does a disk that has failed."""
+    """A server of one app, which ends after a signal or a failure of the disk."""
 
     def __init__(self, app: App) -> None:
         config = uvicorn.Config(
             app,
-            http=_Patient,
+            http=_TimedConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -69,11 +69,12 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=10,
         )
         super().__init__(config)
-        self.app, self.caught = app, list[int]()
+        self.app = app
+        self.caught = list[int]()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to `serve`, which has to seal what is held afterwards."""
+        """Leave signals to `serve`, which seals the held reports afterwards."""
         yield
 
     def stop(self, number: int, _: Any = None) -> None:
@@ -81,7 +82,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     def finish(self, outcomes: list[tuple[Any, Any]]) -> None:
-        """Tell those who wait what has become of their reports."""
+        """Deliver the outcomes to the requests that wait for them."""
         for ticket, outcome in outcomes:
             if not ticket.done():
                 ticket.set_result(outcome)
@@ -103,16 +104,16 @@ def serve(
     say: Callable[[str], None] = print,
     started: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until a signal comes, and return its number; 0 if the disk has failed."""
-    # client: the oracle of the page, if that knows no list of categories.
-    # started: called with the port, once connections are taken.
-    for name in ("uvicorn.error", "asyncio"):  # whose messages have addresses in them
+    """Serve until a signal arrives, and return its number; 0 if the disk has failed."""
+    # client: the oracle of the page, if the page has no list of categories.
+    # started: called with the port, once the server accepts connections.
+    for name in ("uvicorn.error", "asyncio"):  # their messages contain addresses of users
         logging.getLogger(name).disabled = True
     with suppress(ImportError, ValueError):  # as many connections as the system allows
         import resource
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, 1 << 16), limit))
 
     async def run() -> int:
         loop = asyncio.get_running_loop()
@@ -128,15 +129,15 @@ def serve(
             say(app.store.open(app.read_shown(say)))
             numbers = [signal.SIGINT, signal.SIGTERM]
             if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-                numbers.append(signal.SIGHUP)  # nohup ignores it, and Windows has none
+                numbers.append(signal.SIGHUP)  # ignored under nohup, and missing on Windows
             for number in numbers:
                 signal.signal(number, server.stop)
             started(listening.getsockname()[1])
             await server.serve([listening])
-            said = await asyncio.to_thread(app.store.close)
+            summary = await asyncio.to_thread(app.store.close)
         if app.store.failure is not None:
-            raise OSError(f"the disk has failed, and the server ends: {app.store.failure}")
-        say(said)
+            raise OSError(f"The disk has failed, and the server ends: {app.store.failure}")
+        say(summary)
         return server.caught[0] if server.caught else 0
 
     return asyncio.run(run())

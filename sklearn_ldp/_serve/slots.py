@@ -1,4 +1,4 @@
-"""Files of slots: reports that were acknowledged, in places that do not tell when they came."""
+"""Files of slots: acknowledged reports in random places, which do not reveal their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.support.files import open_regular, replacing
 
-OWN = ".serve"  # the folder of what is not sealed; readers of reports leave hidden ones out
+OWN = ".serve"  # the hidden folder of unsealed reports, which readers of reports ignore
 _FORMAT, _VERSION = "sklearn_ldp slots", 1
 _HEAD = 4096  # bytes of the header, padded with blanks
 _TAG, _CRC = 8, 4  # bytes before and after a record
@@ -21,7 +21,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class LostError(Exception):
-    """The disk has failed to keep what was written."""
+    """The disk has failed, and written reports may be lost."""
 
 
 def shuffled(n: int) -> list[int]:
@@ -33,9 +33,9 @@ def shuffled(n: int) -> list[int]:
 class Slots(NamedTuple):
     """A file of slots of one width, each of which is written once.
 
-    A slot holds the tag of a report, its record, and the CRC of both, which a slot that was never
-    written, or only in part, does not have. Its zeros were written, since blocks that were merely
-    reserved would tell which ones were written first.
+    A slot contains the tag of a report, its record, and the CRC of both. If a slot was never
+    written, or only in part, its CRC is wrong. A new file is filled with zeros, because blocks that
+    are only reserved would reveal which slots were written first.
     """
 
     path: Path
@@ -43,15 +43,30 @@ class Slots(NamedTuple):
     configuration: dict[str, Any]
     width: int  # bytes of a record
     n_slots: int
-    seconds: float  # after which it is sealed, if it has the least number of reports
+    seconds: float  # until it is sealed, if it has enough reports
     file: Any  # a descriptor
 
     @classmethod
-    def make(cls, path: Path, *parts: Any) -> Any:
-        """Write a file of free slots, of these parts in their order, and open it."""
-        head = {"format": _FORMAT, "version": _VERSION}
-        head |= dict(zip(cls._fields[1:-1], parts, strict=True))
-        _, _, width, n_slots, _ = parts
+    def make(
+        cls,
+        path: Path,
+        *,
+        batch_id: str,
+        configuration: dict[str, Any],
+        width: int,
+        n_slots: int,
+        seconds: float,
+    ) -> Any:
+        """Write a file of free slots, and open it."""
+        head = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "batch_id": batch_id,
+            "configuration": configuration,
+            "width": width,
+            "n_slots": n_slots,
+            "seconds": seconds,
+        }
         left = n_slots * (_TAG + width + _CRC)
         with replacing(path) as file:
             file.write(json.dumps(head).encode().ljust(_HEAD))
@@ -61,7 +76,7 @@ class Slots(NamedTuple):
 
     @classmethod
     def open(cls, path: Path) -> Any:
-        """Open a file that `make` has written; ValueError if it is another one."""
+        """Open a file from `make`; raise ValueError if it is another file."""
         with open_regular(path) as file:
             try:
                 head = json.loads(file.read(_HEAD))
@@ -73,7 +88,7 @@ class Slots(NamedTuple):
             except (ValueError, TypeError, KeyError):
                 known = False
         if not known:
-            raise ValueError(f"{path} is no file of slots that this release can read.")
+            raise ValueError(f"{path} is not a file of slots that this release can read.")
         if not is_whole:
             raise ValueError(
                 f"{path} is damaged: its size is not {n_slots} slots of {width} bytes."
@@ -91,17 +106,17 @@ class Slots(NamedTuple):
             os.lseek(self.file, place, os.SEEK_SET)
             n_written = os.write(self.file, content)
         if n_written < len(content):
-            raise OSError(f"{self.path} took {n_written} of {len(content)} bytes.")
+            raise OSError(f"{self.path}: {n_written} of {len(content)} bytes were written.")
 
     def sync(self) -> None:
-        """Wait until all that was written is on disk; nobody knows what is there if that fails."""
+        """Wait until all writes are on disk; if this fails, the content of the disk is unknown."""
         try:
             getattr(os, "fdatasync", os.fsync)(self.file)
         except OSError as error:
             raise LostError(f"{self.path}: {error.strerror}") from error
 
     def read(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """The numbers, tags (n,) and records (n, width) of the slots that are whole."""
+        """Return the numbers, tags (n,) and records (n, width) of the complete slots."""
         size = _TAG + self.width + _CRC
         with open_regular(self.path) as file:
             file.seek(_HEAD)
@@ -119,12 +134,12 @@ class Slots(NamedTuple):
 
 
 def held_in(folder: Any) -> str:
-    """Say how many reports a server holds in a folder, and when they are sealed; or nothing."""
+    """Return a sentence about the unsealed reports in a folder; empty if there are none."""
     files = [Slots.open(path) for path in sorted((Path(folder) / OWN).glob("*.slots"))]
-    n = sum(len(one.read()[0]) for one in files)
-    for one in files:
-        os.close(one.file)
+    n = sum(len(slots.read()[0]) for slots in files)
+    for slots in files:
+        os.close(slots.file)
     if not n:
         return ""
     when = f"at {files[0].n_slots:,}, after {files[0].seconds:g} s or when the server ends"
-    return f"{folder}: nothing is sealed yet: {n:,} reports are held, and sealed {when}."
+    return f"{folder}: no batch is sealed yet. {n:,} reports are held, and sealed {when}."

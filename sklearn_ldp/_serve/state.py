@@ -1,4 +1,4 @@
-"""Files of a server's state: each carries its name, the configuration and a digest."""
+"""Files of a server's state: each contains its name, the configuration and a digest."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FORM = {"format": "sklearn_ldp serve", "version": 1}
 
 
 def write_state(path: Path, protocol: Protocol, content: Any = None, **arrays: np.ndarray) -> None:
-    """Write a file of content for JSON and of arrays; it is on disk when this returns."""
+    """Write a file of JSON content and arrays; it is on disk when this returns."""
     head = {**_FORM, "name": path.name, "configuration": protocol.configuration, "content": content}
     with replacing(path) as file:
         file.write(pack_sealed(head, arrays))
 
 
 def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the content and the arrays of a file; ValueError if it is damaged or another one."""
+    """Return the content and arrays of a file; raise ValueError if it is damaged or another."""
     packed = read_regular(path)
     try:
         if packed[-SEAL_BYTES:] != sha256_seal(packed[:-SEAL_BYTES]):
@@ -33,7 +33,7 @@ def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarra
         if not {**_FORM, "name": path.name}.items() <= head.items():
             raise ValueError(f"it was written as {head['name']!r:.80}, version {head['version']!r}")
         configuration, content = head["configuration"], head["content"]
-    except Exception as error:  # any error that an edited file makes the readers raise
+    except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None
     refuse_other(path, protocol, configuration)
     return content, arrays
@@ -41,7 +41,7 @@ def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarra
 
 def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.ndarray, Counts]:
     """Return the sorted tags of a sealed batch, and its counts."""
-    # Release candidates wrote neither header nor digest, but an archive that ends with two zeros.
+    # Release candidates wrote an archive without header and digest, which ends with two zeros.
     is_older = reads_older and read_regular(path).endswith(bytes(2))
     arrays = {} if is_older else read_state(path, protocol)[1]
     shape = protocol.empty.shape
@@ -51,19 +51,19 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         tags, tallies, sizes = (arrays[name] for name in ("tags", "tallies", "sizes"))
         n = len(tags)
         expected = [("<u8", (n,)), ("<i8", shape), ("<i8", shape[:-1])]
-        if [(one.dtype.str, one.shape) for one in arrays.values()] != expected:
-            raise ValueError(f"its arrays are not those of {n} reports")
+        if [(array.dtype.str, array.shape) for array in arrays.values()] != expected:
+            raise ValueError(f"its arrays have other types or shapes than arrays of {n} reports")
         if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
             raise ValueError(f"it has {n} tags for {sizes.sum()} reports, or not in their order")
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
-    except Exception as error:  # any error that an edited file makes the reader raise
+    except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None
     return tags, Counts(tallies.copy(), sizes.copy())
 
 
 def damaged(path: Path, reason: object) -> ValueError:
-    """Make the error for a file that cannot be what the server has written."""
-    remedy = "Put it back from a backup, or move it away to go on without it."
+    """Return the error for a file that the server cannot have written."""
+    remedy = "Restore it from a backup, or move it away to continue without it."
     return ValueError(f"{path} is damaged or was changed ({reason}). {remedy}")
 
 
@@ -71,6 +71,6 @@ def refuse_other(path: Path, protocol: Protocol, configuration: Any) -> None:
     """Raise ValueError if a file is of another collection."""
     if not isinstance(configuration, dict):
         raise damaged(path, "it has no configuration")
-    if what := protocol.difference(configuration):
-        text = f"{path} is of another collection: {what}. Name another --folder, or give the"
-        raise ValueError(f"{text} options that it was begun with.")
+    if difference := protocol.difference(configuration):
+        text = f"{path} is of another collection: {difference}. Choose another --folder, or use"
+        raise ValueError(f"{text} the options of its first start.")

@@ -32,7 +32,8 @@ _MAX_CELLS = 1000  # joint categories of all private attributes
 # The following constants were chosen by hand. `python -m benchmarks.accuracy._weak_models` measures
 # their joint effect, on other data.
 _RAISED_TO = 4.0  # standard errors
-_MANY_ROWS, _FAR_OFF = 30, 6.0  # sums are checked from this number of rows on, with this z-score
+_MANY_ROWS = 30  # minimum number of rows for a check of the sums of indicators
+_FAR_OFF = 6.0  # maximum z-score in this check
 # Prior standard deviations of an attribute's coefficients, as multiples of the residual standard
 # deviation. "No effect" has half of the prior probability, so the data have to show an effect.
 _EFFECTS = np.r_[0.0, np.geomspace(0.03, 1.0, 12)]
@@ -309,44 +310,36 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         """
         X, y, weight, blocks = self._checked(X, y, sample_weight, y_numeric=True)
         units = _units(X, blocks, weight, self.alpha)
-        X, penalty = X / units, np.diag(self.alpha / units**2)
-        means, y_mean = np.zeros(X.shape[1]), 0.0
+        X = X / units
+        penalty = np.diag(self.alpha / units**2)
+        X_offset = np.zeros(X.shape[1])
+        y_offset = 0.0
         if self.fit_intercept:
-            means, y_mean = weight @ X / weight.sum(), float(weight @ y / weight.sum())
-        values, least, vectors = directions_of(X, blocks, weight, means)
+            X_offset = weight @ X / weight.sum()
+            y_offset = float(weight @ y / weight.sum())
+        values, minima, vectors = directions_of(X, blocks, weight, X_offset)
         rounding = max(X.shape) * np.finfo(float).eps
-        raised = (vectors * np.maximum(values, least)) @ vectors.T + penalty
-        inverse = np.linalg.pinv(raised, rcond=rounding, hermitian=True)
-        target = (weight * (y - y_mean)) @ (X - means)
-        coef = inverse @ target
-        intercept = y_mean - float(means @ coef)
-        meat = np.zeros_like(inverse)
-        for rows in _batches(X):
-            residuals = y[rows] - X[rows] @ coef - intercept
-            scores = (X[rows] - means) * residuals[:, None]
-            for block in blocks:
-                z, b = X[rows][:, block], coef[block]
-                scores[:, block] -= z * b - z * (z @ b)[:, None]
-            scores *= weight[rows, None]
-            meat += scores.T @ scores
-        # As the square of a root: a product of three matrices may have negative variances if it is
-        # nearly singular.
-        sizes, axes = np.linalg.eigh(meat)
-        root = inverse @ (axes * np.sqrt(np.maximum(sizes, 0)))
-        covariance = root @ root.T
+        raised_gram = (vectors * np.maximum(values, minima)) @ vectors.T + penalty
+        inverse = np.linalg.pinv(raised_gram, rcond=rounding, hermitian=True)
+        moments = (weight * (y - y_offset)) @ (X - X_offset)
+        coef = inverse @ moments
+        scores = _score_covariance(X, y, weight, blocks, coef, X_offset, y_offset)
+        covariance = _sandwich(inverse, scores)
         self.coef_covariance_: np.ndarray = covariance / np.outer(units, units)
         self.unshrunk_coef_ = self.coef_ = coef / units
         if noisy := _noisy(X, blocks):
-            free = _not_shrunk(X.shape[1], noisy)
             gram = (vectors * values) @ vectors.T + penalty
-            of_free = np.linalg.pinv(free.T @ gram @ free, hermitian=True) @ free.T
-            explained = float(target @ free @ of_free @ target)
-            scale = math.sqrt(max(weight @ (y - y_mean) ** 2 - explained, 0) / weight.sum())
+            # The coefficients that are not shrunk are fitted twice: without private attributes for
+            # the scale of the residuals, and then given the shrunk coefficients.
+            free = _not_shrunk(X.shape[1], noisy)
+            free_inverse = np.linalg.pinv(free.T @ gram @ free, hermitian=True) @ free.T
+            explained = float(moments @ free @ free_inverse @ moments)
+            scale = math.sqrt(max(weight @ (y - y_offset) ** 2 - explained, 0) / weight.sum())
             shrunk = _shrunk(coef, covariance, noisy, scale)
-            self.coef_ = (shrunk + free @ of_free @ (target - gram @ shrunk)) / units
-        self.intercept_ = y_mean - float((means * units) @ self.coef_)
+            self.coef_ = (shrunk + free @ free_inverse @ (moments - gram @ shrunk)) / units
+        self.intercept_ = y_offset - float((X_offset * units) @ self.coef_)
         rounding *= np.abs(values).max()
-        self.n_raised_: int = int(np.sum(values < least - rounding))
+        self.n_raised_: int = int(np.sum(values < minima - rounding))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -587,27 +580,29 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
-        for is_of_class in (numbers == 0, numbers == 1):
-            rows, weights = X[is_of_class], weight[is_of_class]
+        for is_in_class in (numbers == 0, numbers == 1):
+            rows, weights = X[is_in_class], weight[is_in_class]
             if blocks and weights.any():
                 means = weights @ rows / weights.sum()
-                values, least, vectors = directions_of(rows, blocks, weights, means)
-                added = np.maximum(least - values, 0)
+                values, minima, vectors = directions_of(rows, blocks, weights, means)
+                added = np.maximum(minima - values, 0)
                 penalty = penalty + (vectors * added) @ vectors.T
                 rounding = max(rows.shape) * np.finfo(float).eps * np.abs(values).max()
                 self.n_raised_ += int(np.sum(added > rounding))
         loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, penalty, self.fit_intercept)
         # Scaled features avoid optimizer steps that are far too large or too small.
-        scaled, limits = loss.standardising(), (self.tol, self.max_iter, name)
-        x, self.n_iter_ = loss.least_along(np.zeros(len(scaled)), scaled, *limits)
+        scaled = loss.standardizing()
+        limits = (self.tol, self.max_iter, name)
+        coef, self.n_iter_ = loss.minimize_along(np.zeros(len(scaled)), scaled, *limits)
         share = float(weight @ numbers / weight.sum())
         if (noisy := _noisy(X, blocks)) and 0 < share < 1:
-            shrunk = _shrunk(x, loss.covariance(x), noisy, 1 / math.sqrt(share * (1 - share)))
-            free = scaled @ _not_shrunk(len(x), noisy)
+            scale = 1 / math.sqrt(share * (1 - share))
+            shrunk = _shrunk(coef, loss.covariance(coef), noisy, scale)
+            free = scaled @ _not_shrunk(len(coef), noisy)
             loss = CorrectedLogLoss(X, numbers == 1, weight, blocks, plain, self.fit_intercept)
-            x, n_iter = loss.least_along(shrunk, free, *limits)
+            coef, n_iter = loss.minimize_along(shrunk, free, *limits)
             self.n_iter_ += n_iter
-        self.coef_, self.intercept_ = x[None, :-1], x[-1:]
+        self.coef_, self.intercept_ = coef[None, :-1], coef[-1:]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -682,7 +677,7 @@ class CorrectedLogLoss:
         for row, cell in zip(self.cells, product(*self.blocks), strict=True):
             row[list(cell)] = 1
 
-    def _of_rows(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    def _chunks(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield public features and a column of 1, weights of joint categories, signs, margins."""
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
@@ -697,7 +692,7 @@ class CorrectedLogLoss:
     def __call__(self, at: np.ndarray) -> tuple[float, np.ndarray]:
         gradient = np.r_[self.penalty @ at[:-1], 0.0]
         total = float(at @ gradient) / 2
-        for features, weights, sign, margins in self._of_rows(at):
+        for features, weights, sign, margins in self._chunks(at):
             total -= float(np.sum(weights * special.log_expit(margins)))
             slopes = -sign * weights * special.expit(-margins)
             gradient += self.cells.T @ slopes.sum(axis=0)
@@ -709,9 +704,10 @@ class CorrectedLogLoss:
         """Return the covariance of the minimizer (sandwich estimator), with noise of reports."""
         bread, meat = np.zeros((2, len(at), len(at)))
         bread[:-1, :-1] = self.penalty
-        for features, weights, sign, margins in self._of_rows(at):
+        for features, weights, sign, margins in self._chunks(at):
             chances = special.expit(-margins)
-            slopes, curves = -sign * weights * chances, weights * chances * (1 - chances)
+            slopes = -sign * weights * chances
+            curves = weights * chances * (1 - chances)
             scores = slopes @ self.cells
             scores[:, self.seen] += features * slopes.sum(axis=1, keepdims=True)
             meat += scores.T @ scores
@@ -725,16 +721,17 @@ class CorrectedLogLoss:
         inverse = np.linalg.pinv(bread, hermitian=True)
         return inverse @ meat @ inverse
 
-    def standardising(self) -> np.ndarray:
+    def standardizing(self) -> np.ndarray:
         """Return the map from coefficients of standardized public features to coefficients."""
         units = _units(self.X, self.blocks, self.weight, 0.0)
-        into, public = np.diag(np.append(1 / units, 1.0)), self.seen[:-1]
+        into = np.diag(np.append(1 / units, 1.0))
+        public = self.seen[:-1]
         if self.fit_intercept:
             means = self.weight @ self.X[:, public] / self.weight.sum()
             into[-1, public] = -means / units[public]
         return into
 
-    def least_along(
+    def minimize_along(
         self, start: np.ndarray, directions: np.ndarray, *limits: Any
     ) -> tuple[np.ndarray, int]:
         """Return the minimizer among a start plus any combination of directions (columns)."""
@@ -743,8 +740,46 @@ class CorrectedLogLoss:
             value, gradient = self(start + directions @ at)
             return value, gradient @ directions
 
-        at, n_iter = minimised(along, directions.shape[1], *limits)
+        at, n_iter = minimized(along, directions.shape[1], *limits)
         return start + directions @ at, n_iter
+
+
+# -- parts of the ridge regression ------------------------------------------------------------
+def _score_covariance(
+    X: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    blocks: list[np.ndarray],
+    coef: np.ndarray,
+    X_offset: np.ndarray,
+    y_offset: float,
+) -> np.ndarray:
+    """Return the sum over rows of the outer products of the corrected scores.
+
+    Shapes: -> (n_features, n_features).
+    The score of a row is minus half the gradient of its corrected squared error.
+    """
+    intercept = y_offset - float(X_offset @ coef)
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for rows in _batches(X):
+        residuals = y[rows] - X[rows] @ coef - intercept
+        scores = (X[rows] - X_offset) * residuals[:, None]
+        for block in blocks:
+            indicators = X[rows][:, block]
+            effects = coef[block]
+            scores[:, block] -= indicators * effects - indicators * (indicators @ effects)[:, None]
+        scores *= weight[rows, None]
+        total += scores.T @ scores
+    return total
+
+
+def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return ``inverse @ covariance @ inverse`` without negative variances."""
+    # The product of three nearly singular matrices may have negative variances. The square of a
+    # root has none.
+    sizes, axes = np.linalg.eigh(covariance)
+    root = inverse @ (axes * np.sqrt(np.maximum(sizes, 0)))
+    return root @ root.T
 
 
 # -- parts of both models ---------------------------------------------------------------------
@@ -867,14 +902,16 @@ def private_blocks(
             "private=transformer.slices_ of the PrivatizedColumns, or private=[] if no column is "
             "noisy."
         )
-    given = private.values() if isinstance(private, Mapping) else private
-    if isinstance(given, (str, slice, range)) or not isinstance(given, Iterable):
+    attributes = private.values() if isinstance(private, Mapping) else private
+    if isinstance(attributes, (str, slice, range)) or not isinstance(attributes, Iterable):
         raise ValueError(
             f"{name} expects private= to be a list with the columns of each private attribute, "
             f"such as [range(0, 5)], got {private!r}. Put it into a list."
         )
-    listed = enumerate(_named_columns(list(given), features, name))
-    blocks = [_positions(one, n_features, f"{name}: private[{i}]") for i, one in listed]
+    indices = _named_columns(list(attributes), features, name)
+    blocks = [
+        _positions(index, n_features, f"{name}: private[{i}]") for i, index in enumerate(indices)
+    ]
     counts = Counter(column for block in blocks for column in block.tolist())
     if twice := [column for column, count in counts.items() if count > 1]:
         raise ValueError(
@@ -883,66 +920,67 @@ def private_blocks(
     return blocks
 
 
-def _named_columns(given: list[Any], features: Any, name: str) -> list[Any]:
+def _named_columns(attributes: list[Any], features: Any, name: str) -> list[Any]:
     """Return the columns of private attributes as positions; some may be specified by names."""
-    if not any(isinstance(one, str) or _are_names(one) for one in given):
-        return given
+    if not any(isinstance(attribute, str) or _are_names(attribute) for attribute in attributes):
+        return attributes
     if features is None:
         raise ValueError(
             f"{name} got names in private=, but X has no names of columns. Pass a data frame, or "
             "positions such as PrivatizedColumns.slices_."
         )
     places = {feature: j for j, feature in enumerate(features)}
-    columns = sorted((one for one in given if isinstance(one, str)), key=len, reverse=True)
+    columns = sorted((key for key in attributes if isinstance(key, str)), key=len, reverse=True)
 
     def column_of(feature: str) -> str | None:
         # A ColumnTransformer puts the name of a step before the name of a feature.
         spellings = product(columns, (feature, feature.rpartition("__")[2]))
-        return next((one for one, full in spellings if full.startswith(f"{one}_")), None)
+        return next((column for column, full in spellings if full.startswith(f"{column}_")), None)
 
-    def block_of(one: Any) -> Any:
-        if isinstance(one, str):
-            return [j for feature, j in places.items() if column_of(feature) == one]
-        is_named = _are_names(one) and all(label in places for label in one)
-        return [places[label] for label in one] if is_named else one
+    def block_of(attribute: Any) -> Any:
+        if isinstance(attribute, str):
+            return [j for feature, j in places.items() if column_of(feature) == attribute]
+        is_named = _are_names(attribute) and all(label in places for label in attribute)
+        return [places[label] for label in attribute] if is_named else attribute
 
-    blocks = [block_of(one) for one in given]
-    for one, block in zip(given, blocks, strict=True):
+    blocks = [block_of(attribute) for attribute in attributes]
+    for attribute, block in zip(attributes, blocks, strict=True):
         if (isinstance(block, list) and not block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {one!r} in private=. List all indicators of the "
-                'attribute, or pass the name of its column ("sex" stands for "sex_F" and "sex_M").'
+                f"{name} finds no columns of X for {attribute!r} in private=. List all indicators "
+                'of the attribute, or pass the name of its column ("sex" stands for "sex_F" and '
+                '"sex_M").'
             )
     return blocks
 
 
-def _are_names(one: Any) -> bool:
-    array = np.asarray(one)
+def _are_names(labels: Any) -> bool:
+    array = np.asarray(labels)
     return array.ndim == 1 and array.dtype.kind in "OUT"
 
 
-def _positions(one: Any, n_features: int, what: str) -> np.ndarray:
+def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
     """Return the positions of the columns that an index selects."""
-    index = np.arange(n_features)[one] if isinstance(one, slice) else np.asarray(one)
-    if index.dtype.kind == "b" and index.shape == (n_features,):
-        index = np.flatnonzero(index)
-    if index.ndim != 1 or index.dtype.kind not in "iu":
+    positions = np.arange(n_features)[index] if isinstance(index, slice) else np.asarray(index)
+    if positions.dtype.kind == "b" and positions.shape == (n_features,):
+        positions = np.flatnonzero(positions)
+    if positions.ndim != 1 or positions.dtype.kind not in "iu":
         raise ValueError(
-            f"{what} must be a slice, a range, an array of positions or a mask of {n_features} "
-            f"booleans, got {one!r}."
+            f"{argument} must be a slice, a range, an array of positions or a mask of "
+            f"{n_features} booleans, got {index!r}."
         )
-    outside = index[(index < 0) | (index >= n_features)]
+    outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         raise ValueError(
-            f"{what} contains the column {outside[0]}, but X has {n_features} columns. Count "
+            f"{argument} contains the column {outside[0]}, but X has {n_features} columns. Count "
             "columns of X from 0, after any ColumnTransformer."
         )
-    if len(index) < 2:
+    if len(positions) < 2:
         raise ValueError(
-            f"{what} has {len(index)} of the {n_features} columns, but an attribute has at least "
-            "two categories. Pass the columns of all its indicators."
+            f"{argument} has {len(positions)} of the {n_features} columns, but an attribute has at "
+            "least two categories. Pass the columns of all its indicators."
         )
-    return index.astype(np.intp)
+    return positions.astype(np.intp)
 
 
 def _batches(X: np.ndarray) -> Iterator[slice]:
@@ -953,7 +991,7 @@ _Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
 
 
 @one_thread
-def minimised(
+def minimized(
     function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
     """Return the minimizer of a function, found by L-BFGS from a start of zeros.
@@ -962,8 +1000,8 @@ def minimised(
     """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
     start = np.zeros(n_coef)
-    found = optimize.minimize(function, start, jac=True, method="L-BFGS-B", options=options)
-    if found.status == 1:
+    result = optimize.minimize(function, start, jac=True, method="L-BFGS-B", options=options)
+    if result.status == 1:
         text = f"{name} did not converge within max_iter={max_iter} iterations. Scale the features,"
         warnings.warn(f"{text} lower C, or increase max_iter.", ConvergenceWarning, stacklevel=3)
-    return found.x, int(found.nit)
+    return result.x, int(result.nit)

@@ -80,7 +80,8 @@ class LabelChannel:
     # subset_size: number of classes in a report, see :class:`~sklearn_ldp.SubsetSelection`.
 
     def __init__(self, epsilon: float, classes: np.ndarray, subset_size: int | str = 1) -> None:
-        self.classes, n = classes, len(classes)
+        self.classes = classes
+        n = len(classes)
         self._domain = Domain.of(classes, "classes")
         oracle: Any = GRR(epsilon, categories=n)
         if subset_size != 1:

@@ -29,7 +29,7 @@ from .._core.support.parallel import each_warning_once
 from .._core.support.privacy import warn_of_epsilon, warn_of_learned
 from .._core.support.progress import Progress
 from .._core.support.random import RandomState
-from ._corrected_models import minimised
+from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
     checked_classes,
@@ -282,7 +282,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomize labels for a score, with other random bits than in `fit` and in other folds."""
-        (channel, codes), state = self._encoded(y), self.random_state
+        channel, codes = self._encoded(y)
+        state = self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
         return channel.privatize(codes, state)
@@ -346,8 +347,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 "same epsilon, classes and subset_size as the clients."
             )
         weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
-        base, correction = self._base(), self._correction()
-        self._channel_, self._n_reports = channel, float(weights.sum())
+        base = self._base()
+        correction = self._correction()
+        self._channel_ = channel
+        self._n_reports = float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
                 raise ValueError(
@@ -364,7 +367,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
         best = max(self.weights_, key=lambda name: self.weights_[name])
         self.correction_: str = best if isinstance(best, str) else "likelihood"
-        self.classes_, self.estimator_ = channel.classes, fitted
+        self.classes_ = channel.classes
+        self.estimator_ = fitted
         self._take_features(fitted)
         if best == "constant":
             self._warn_of_constant(len(codes))
@@ -372,7 +376,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
         """Find the weights of the classifier and the constant, by held-out reports."""
-        channel, n = self._channel_, len(codes)
+        channel = self._channel_
+        n = len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
         self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
         held_out = np.zeros((n, len(self._rates)))
@@ -399,7 +404,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
         """Return functions that compute probabilities of true labels; first, the constant."""
-        channel, rates = self._channel_, self._rates
+        channel = self._channel_
+        rates = self._rates
         constant = channel.q + channel.signal * rates
         lifts = np.maximum(reported, channel.q / 2) / constant
 
@@ -501,8 +507,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             labels = checked_labels(y, self._name)
             return float(super().score(X, labels, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
-        n, q = len(self._encoded(y, is_reported=True)[1]), self._channel_.q
-        p, agreeing = q + self._channel_.signal, n * (q + self._channel_.signal * score)
+        n = len(self._encoded(y, is_reported=True)[1])
+        q = self._channel_.q
+        p = q + self._channel_.signal
+        agreeing = n * (q + self._channel_.signal * score)
         if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
             raise ValueError(
                 f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
@@ -547,7 +555,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     def _correction(self) -> str:
         """Return the correction to use, or raise an error if the classifier does not support it."""
-        last, problem = steps_to_last(self._base())[1], ""
+        last = steps_to_last(self._base())[1]
+        problem = ""
         if type(last) is not LogisticRegression:
             problem = f"a LogisticRegression (at the end of a Pipeline), got {type(last).__name__}"
         elif last.class_weight is not None:
@@ -576,7 +585,8 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         self.channel = channel
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: ArrayLike | None = None) -> Self:
-        model, channel = clone(self.model), self.channel
+        model = clone(self.model)
+        channel = self.channel
         kinds: dict[str, Any] = {"dtype": [np.float64, np.float32], "multi_output": y.ndim > 1}
         X, y = validate_data(model, X, y, accept_sparse="csr", order="C", **kinds)
         weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
@@ -590,14 +600,16 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         self.weights_ = dict(zip(names, shares.tolist(), strict=True))
         model.classes_ = channel.classes
         coefs, intercepts, n_iters = zip(*fits, strict=True)
-        model.coef_, model.intercept_ = np.tensordot(shares, coefs, 1), shares @ intercepts
+        model.coef_ = np.tensordot(shares, coefs, 1)
+        model.intercept_ = shares @ intercepts
         model.n_iter_ = np.array([max(n_iters)], dtype=np.int32)
         self.model_ = model
         return self
 
     def _least(self, objective: Objective, X: Any, weights: Any, C: float, *start: Any) -> Any:
         # Compared with true labels, gradients are smaller by the factor `signal`.
-        tol, model = self.model.tol * self.channel.signal, clone(self.model).set_params(C=C)
+        tol = self.model.tol * self.channel.signal
+        model = clone(self.model).set_params(C=C)
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
@@ -701,7 +713,9 @@ def with_known_labels(
     # prior of the intercepts: a Dirichlet distribution. Its strength is estimated such that the
     # class shares differ from each other as much as the shares in the reports, less their noise.
     # The strength per class is at least 1.
-    n, n_classes, total = len(codes), len(channel.classes), weights.sum()
+    n = len(codes)
+    n_classes = len(channel.classes)
+    total = weights.sum()
     shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
     spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
     # A Dirichlet distribution with parameter a for each of K classes has the spread
@@ -732,7 +746,8 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
     # The objective is not convex, but it weights each row by the information in its report. Its
     # minimum is the maximum likelihood estimate, which is asymptotically efficient if the model
     # is right.
-    rows, codes = np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)
+    rows = np.arange(len(codes))[:, None]
+    codes = codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         P = _probabilities(scores)
@@ -768,14 +783,16 @@ def minimise(
     start: initial coefficients (n_scores, n_features) and intercepts (n_scores,), or nothing.
     Returns: coefficients, intercepts (zeros without intercepts), and the number of iterations.
     """
-    n_features, n_scores = X.shape[1], 1 if n_classes == 2 else n_classes
+    n_features = X.shape[1]
+    n_scores = 1 if n_classes == 2 else n_classes
     total = weights.sum()
     penalty = 1 / (model.C * total)
     share = (weights / total)[:, None]
     n_coef = n_scores * n_features
     n_free = n_coef + (n_scores if model.fit_intercept else 0)
     coef, intercept = start or (np.zeros(n_coef), np.zeros(n_scores))
-    begin, name = np.append(coef, intercept)[:n_free], type(model).__name__
+    begin = np.append(coef, intercept)[:n_free]
+    name = type(model).__name__
 
     def value_and_gradient(step: np.ndarray) -> tuple[float, np.ndarray]:
         flat = begin + step
@@ -787,7 +804,7 @@ def minimise(
         intercept_gradient = slope.sum(axis=0) if model.fit_intercept else []
         return value, np.concatenate([gradient.ravel(), intercept_gradient])
 
-    step, n_iter = minimised(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
+    step, n_iter = minimized(value_and_gradient, n_free, tol, model.max_iter, name, maxls=50)
     x = begin + step
     intercepts = x[n_coef:] if model.fit_intercept else np.zeros(n_scores)
     return x[:n_coef].reshape(n_scores, n_features), intercepts, n_iter

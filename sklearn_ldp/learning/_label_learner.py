@@ -80,7 +80,8 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         return router.add(estimator=self._base(), method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._base())
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._base())
         tags.input_tags = inner.input_tags
         tags.non_deterministic = self.random_state is None and self.input == "values"
         return tags

@@ -267,7 +267,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             warn_of_learned(self._name, "the bounds", "bounds", self.random_state)
             low, high = float(np.min(labels)), float(np.max(labels))
             bounds = low, (high if high > low else low + 1)
-        protocol, routed = self._oracle(bounds).protocol(), self._routed(sample_weight, fit_params)
+        protocol = self._oracle(bounds).protocol()
+        routed = self._routed(sample_weight, fit_params)
         if labels is not None:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
@@ -390,14 +391,18 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
            Statistical Society B 16(2), 1954, :doi:`10.1111/j.2517-6161.1954.tb00159.x`.
         """
         check_is_fitted(self)
-        protocol, (low, high) = self._oracle(self.bounds_).protocol(), self.bounds_
+        protocol = self._oracle(self.bounds_).protocol()
+        low, high = self.bounds_
         codes = self._codes(protocol, reports)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
         # In units in which the bounds are -1 and 1. `squares` are unbiased for the squared labels.
         z = protocol.mechanism.values[codes]
         f = (self.predict(X) - (low + high) / 2) / ((high - low) / 2)
-        squares, mean, spreads, total = protocol.mechanism.squares, w @ z, 0 * z, 1.0
+        squares = protocol.mechanism.squares
+        mean = w @ z
+        spreads = 0 * z
+        total = 1.0
         explained = 2 * z * f - f**2 - mean**2 - 2 * mean * (z - mean)
         if squares is not None:
             spreads = squares[codes] - mean**2 - 2 * mean * (z - mean)
@@ -414,7 +419,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
                 "or use a larger epsilon."
             )
             warn_once(text, UserWarning, f"variance of {self._name}")
-            score, error = part, math.nan
+            score = part
+            error = math.nan
         else:  # the interval is not symmetric, so the error covers its further end
             score = part / total
             if total < _SURE * _error_of_mean(spreads, w):
@@ -460,8 +466,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         # The posterior mean under a normal prior with the mean and the variance of the uniform
         # distribution between the bounds.
         low, high = self.bounds_
-        w, middle = weights / weights.sum(), (low + high) / 2
-        mean, prior_variance = float(w @ z), (high - low) ** 2 / 12
+        w = weights / weights.sum()
+        middle = (low + high) / 2
+        mean = float(w @ z)
+        prior_variance = (high - low) ** 2 / 12
         weight = prior_variance / (prior_variance + _error_of_mean(z, w) ** 2)
         return float(np.clip(middle + weight * (mean - middle), low, high))
 

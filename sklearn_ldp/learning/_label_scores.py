@@ -230,7 +230,8 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
     """Return the mean of ratios and its standard error, by Fieller's interval of each ratio."""
     # All variances are multiplied by the share of noise, and the width is divided by its square
     # root, so that scores of true labels are the plain ratios.
-    (part, whole), n_groups = sums, len(replicates)
+    part, whole = sums
+    n_groups = len(replicates)
     deviations = (replicates - replicates.mean(axis=0)) * np.sqrt((n_groups - 1) / n_groups)
     limit = stats.t.ppf(0.975, n_groups - 1)
     margins = noise * limit**2 * np.einsum("gik,gjk->ijk", deviations, deviations)
@@ -330,7 +331,9 @@ class LabelDPScorer(BaseScorer):
     def __call__(
         self, estimator: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        model, epsilon, reports = _label_classifier(estimator), self.epsilon, y
+        model = _label_classifier(estimator)
+        epsilon = self.epsilon
+        reports = y
         if epsilon is None:
             if model is None:
                 raise ValueError(

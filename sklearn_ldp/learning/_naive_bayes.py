@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -238,7 +239,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         refuse_reports(y, self._name, "use oracle().aggregate and fit_tables")
-        X, labels = read_once(X), checked_labels(y, self._name)
+        X = read_once(X)
+        labels = checked_labels(y, self._name)
         features, learned = RecordDomain.of_values(self.domains, X, self._name, _learned)
         if learned:
             warn_of_learned(self._name, learned, "domains", self.random_state)
@@ -317,63 +319,55 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
                 f"{self._name}.fit_tables needs the tables that a MarginalOracle estimates, got "
                 f"{type(tables).__name__}. Pass oracle.estimate_ of a fitted MarginalOracle."
             )
-        domains = dict(tables.domain.columns)
-        classes = domains.pop(target, None)
-        domains = {key: domain for key, domain in domains.items() if (key, target) in tables}
-        usable = {key: tables[key, target] for key in domains if len(tables[key, target])}
-        if classes is None or not usable:
+        columns = dict(tables.domain.columns)
+        label = columns.pop(target, None)
+        domains = {key: domain for key, domain in columns.items() if (key, target) in tables}
+        estimates = {key: tables[key, target] for key in domains if len(tables[key, target])}
+        if label is None or not estimates:
             raise ValueError(
                 f"{self._name} needs tables of features together with {target!r} that have users, "
                 f"but there is none in {tables.names}. Choose another target=, or collect such "
                 "tables."
             )
-        if not all(table.is_raw and table.noise is not None for table in usable.values()):
+        if not all(table.is_raw and table.noise is not None for table in estimates.values()):
             raise ValueError(
                 f"{self._name} needs the noise of raw tables to shrink its evidence, but some "
                 "tables are post-processed. Pass the estimate of a MarginalOracle without "
                 "post-processing."
             )
-        shape = (-1, classes.size)
-        cell_variances = [
-            _variances(table.values.reshape(shape), table.noise) for table in usable.values()
+        features = [
+            _FeatureTable.of(key, estimate, label.size) for key, estimate in estimates.items()
         ]
-        mean_variances = [float(variances.mean()) for variances in cell_variances]
-        error = float(np.sqrt(min(mean_variances)))
+        error = float(np.sqrt(min(feature.mean_variance for feature in features)))
         if error > _HOPELESS:
             raise ValueError(
                 f"{self._name} needs a larger epsilon, or more users: each frequency in these "
                 f"tables has a standard error of {error:.3g} or more, so they contain no usable "
                 "information."
             )
-        # All tables include the class. Least squares makes their class shares equal.
-        sizes = [*(domains[key].size for key in usable), classes.size]
-        pairs = [(j, len(usable)) for j in range(len(usable))]
-        values = [table.values[0] for table in usable.values()]
-        agreed, _ = consistent_tables(sizes, pairs, values, mean_variances, non_negative=False)
-        cells = [table.reshape(shape) for table in agreed]
-        noise: Any = next(iter(usable.values())).noise
-        self.n_samples_seen_: int = int(np.max(noise.n_users))
-        stds = [np.sqrt(variances) for variances in cell_variances]
-        # The minimum of a class frequency is its standard error: the data cannot show that it is
-        # smaller.
-        precisions = [
-            1 / (len(table) * variance)
-            for table, variance in zip(cells, mean_variances, strict=True)
-        ]
-        minimum = max(1 / np.sqrt(sum(precisions)), 1 / (self.n_samples_seen_ + 1))
-        prior = np.maximum(norm_sub(cells[0].sum(axis=0)), minimum)
-        self.class_prior_: Any = prior / prior.sum()
-        evidence = [
-            log_lifts(table, std, self.class_prior_) for table, std in zip(cells, stds, strict=True)
-        ]
-        lifts, gains = zip(*evidence, strict=True)
-        zeros = {key: np.zeros((domain.size, classes.size)) for key, domain in domains.items()}
-        self.feature_log_lift_: dict[Any, Any] = {**zeros, **dict(zip(usable, lifts, strict=True))}
-        shares = [norm_sub(table.sum(axis=1)) for table in cells]
-        self.slope_: float = slope(lifts, shares, self.correlation) * confirmed(np.array(gains))
+        features = _with_equal_class_shares(features)
+        noise: Any = next(iter(estimates.values())).noise
+        n_users = int(np.max(noise.n_users))
+        class_prior = _class_prior(features, n_users)
+        # The lift of a feature without users is 0.
+        lifts = {key: np.zeros((domain.size, label.size)) for key, domain in domains.items()}
+        gains = []
+        for feature in features:
+            stds = np.sqrt(feature.variances)
+            lifts[feature.name], gain = log_lifts(feature.cells, stds, class_prior)
+            gains.append(gain)
+        calibration = slope(
+            [lifts[feature.name] for feature in features],
+            [norm_sub(feature.cells.sum(axis=1)) for feature in features],
+            self.correlation,
+        )
+        self.n_samples_seen_: int = n_users
+        self.class_prior_: Any = class_prior
+        self.feature_log_lift_: dict[Any, Any] = lifts
+        self.slope_: float = calibration * confirmed(np.array(gains))
         self.tables_ = tables
         self._features = RecordDomain(domains)
-        self.classes_ = np.asarray(classes.categories)
+        self.classes_ = np.asarray(label.categories)
         self.n_features_in_ = len(domains)
         self.__dict__.pop("feature_names_in_", None)
         return self
@@ -446,6 +440,51 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return np.log(self.class_prior_) + self.slope_ * evidence
 
 
+# -- tables -----------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _FeatureTable:
+    """The estimated joint frequencies of a feature and the class."""
+
+    name: Any
+    cells: np.ndarray  # (n_values, n_classes): frequencies, of which some may be negative
+    variances: np.ndarray  # (n_values, n_classes): see `_variances`
+
+    @classmethod
+    def of(cls, name: Any, estimate: Any, n_classes: int) -> _FeatureTable:
+        cells = estimate.values.reshape(-1, n_classes)
+        return cls(name, cells, _variances(cells, estimate.noise))
+
+    @property
+    def mean_variance(self) -> float:
+        return float(self.variances.mean())
+
+
+def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_FeatureTable]:
+    """Return the least-squares fit to all tables in which they have the same class shares."""
+    n_classes = features[0].cells.shape[1]
+    cells, _ = consistent_tables(
+        sizes=[*(len(feature.cells) for feature in features), n_classes],
+        columns=[(j, len(features)) for j in range(len(features))],  # the class comes last
+        values=[feature.cells.ravel() for feature in features],
+        variances=[feature.mean_variance for feature in features],
+        non_negative=False,
+    )
+    return [
+        replace(feature, cells=fitted.reshape(-1, n_classes))
+        for feature, fitted in zip(features, cells, strict=True)
+    ]
+
+
+def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
+    """Return the frequencies of the classes, from tables with the same class shares."""
+    # The minimum of a class frequency is its standard error: the data cannot show that it is
+    # smaller.
+    precisions = [1 / (len(feature.cells) * feature.mean_variance) for feature in features]
+    minimum = max(1 / np.sqrt(sum(precisions)), 1 / (n_users + 1))
+    prior = np.maximum(norm_sub(features[0].cells.sum(axis=0)), minimum)
+    return prior / prior.sum()
+
+
 def _learned(column: Any, name: str) -> Domain:
     """Learn a domain from raw values: the declared levels, categories, or bins of a number."""
     values = exact_array(column)
@@ -509,7 +548,8 @@ def log_lifts(
     # posterior covariances of log odds and expected contrasts, times 1 - c (the posterior includes
     # the scale). The variance includes these terms as well.
     n_classes = len(class_prior)
-    rows, variances = table.sum(axis=1), np.broadcast_to(np.square(std), table.shape)
+    rows = table.sum(axis=1)
+    variances = np.broadcast_to(np.square(std), table.shape)
     # The minimum of the frequency of a value is its standard error.
     frequencies = np.maximum(norm_sub(rows), np.sqrt(variances.mean(axis=1)))
     frequencies /= frequencies.sum()
@@ -519,7 +559,8 @@ def log_lifts(
     other_variances = variances.sum(axis=1, keepdims=True) - variances
     contrast_variances = (1 - class_prior) ** 2 * variances + class_prior**2 * other_variances
     stds = np.sqrt(constrained * contrast_variances)
-    likelihoods, evidence = [], np.zeros(len(_SCALES))
+    likelihoods = []
+    evidence = np.zeros(len(_SCALES))
     expected = expit(logit(class_prior)[:, None] + _LOG_ODDS) - class_prior[:, None]
     for c in range(n_classes):
         distance = (contrasts[:, [c]] - frequencies[:, None] * expected[c]) / stds[:, [c]]
@@ -578,7 +619,8 @@ def slope(
     # .. math:: \frac{\sum_j s_j^2}{\sum_j s_j^2 + \rho \sum_{j \neq k} s_j s_k}.
     pairs = zip(lifts, frequencies, strict=True)
     stds = [np.sqrt(np.mean(shares @ (lift - shares @ lift) ** 2)) for lift, shares in pairs]
-    squares, total = float(np.sum(np.square(stds))), float(np.sum(stds))
+    squares = float(np.sum(np.square(stds)))
+    total = float(np.sum(stds))
     if not squares:
         return 1.0
     return squares / (squares + correlation * (total**2 - squares))

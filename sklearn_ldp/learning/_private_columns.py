@@ -418,7 +418,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         if reads_values and releases:
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
-        self._fitted_protocol, self._released = protocol, None
+        self._fitted_protocol = protocol
+        self._released = None
         self.slices_: dict[Any, range] = _slices(domain)
         planned = collector.__collector__().planned()
         self.oracles_: dict[Any, Any] = {name: column.oracle for name, column in planned.items()}
@@ -439,7 +440,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
         result = np.empty((len(rows), self._fitted_protocol.domain.size))
         for j, columns in enumerate(self.slices_.values()):
-            channel, answers = mechanism.mechanisms[j], mechanism.reports_on(rows, j)
+            channel = mechanism.mechanisms[j]
+            answers = mechanism.reports_on(rows, j)
             p, q = float(channel.p), float(channel.q)
             codes = np.arange(len(columns))
             for chunk in gen_batches(len(rows), max(_CHUNK_CELLS // len(columns), 1)):

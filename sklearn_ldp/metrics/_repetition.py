@@ -18,7 +18,9 @@ from .._core.support.typing import Frequencies
 from ..oracles import BaseOracle
 
 _MOST_LISTED = 1 << 22  # maximum size of the list of all sets of reports
-_MOST_DRAWN, _LEAST_USERS, _MOST_USERS = 1 << 26, 1000, 20_000
+_MOST_DRAWN = 1 << 26
+_LEAST_USERS = 1000
+_MOST_USERS = 20_000
 _MOST_TOGETHER = 1 << 20  # maximum of users times categories that are processed in one step
 
 
@@ -80,7 +82,8 @@ def repeated_collection_risk(
     """
     if not isinstance(n_rounds, Integral) or n_rounds < 1:
         raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
-    protocol, epsilon = oracle.protocol(), oracle.epsilon
+    protocol = oracle.protocol()
+    epsilon = oracle.epsilon
     channel: Any = protocol.mechanism
     memo = Chain(channel, epsilon, epsilon if epsilon_forever is None else epsilon_forever)
     if hasattr(channel, "sided"):
@@ -144,7 +147,9 @@ def _listed_risk(law, n_rounds, prior, chain):
 
 # -- simulated users ----------------------------------------------------------------------------
 def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
-    d, coins, risk = len(prior), SeededCoins(rng), np.zeros(n_rounds)
+    d = len(prior)
+    coins = SeededCoins(rng)
+    risk = np.zeros(n_rounds)
     n_users = min(max(_MOST_DRAWN // (d * n_rounds), _LEAST_USERS), _MOST_USERS)
     codes = np.sort(rng.choice(d, n_users, p=prior))
     with np.errstate(divide="ignore"):
@@ -171,9 +176,13 @@ def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
             logs += epsilon * channel.supports(channel.privatize(codes, coins), every)
             yield logs
         return
-    a, p, against = chain.share / TWO_64, float(channel.own_support), chain.keep_against / TWO_64
-    s, forever = p / (p + math.exp(epsilon) * (1 - p)), p / (p + (1 - p) * against)
-    odds, kept = math.log(a / (1 - a)), (math.log(forever / s), math.log((1 - forever) / (1 - s)))
+    a = chain.share / TWO_64
+    p = float(channel.own_support)
+    against = chain.keep_against / TWO_64
+    s = p / (p + math.exp(epsilon) * (1 - p))
+    forever = p / (p + (1 - p) * against)
+    odds = math.log(a / (1 - a))
+    kept = (math.log(forever / s), math.log((1 - forever) / (1 - s)))
     runs = np.split(codes, np.flatnonzero(np.diff(codes)) + 1)  # the codes are sorted
     permanent = np.concatenate([chain.permanent(run[:1], coins, n=len(run)) for run in runs])
     earlier: list[np.ndarray] = []

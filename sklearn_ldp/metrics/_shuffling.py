@@ -287,7 +287,8 @@ def _positive_sums(
         kept = np.flatnonzero(n * np.log(np.abs(np.fft.rfft(rough))) > -_NEGLIGIBLE)
     turns = kept[:, None] * (places % size) % size
     means = 1 + (np.exp(-2j * np.pi / size * turns) - 1) @ chances
-    sizes, spectrum = np.abs(means), np.zeros(size // 2 + 1, dtype=complex)
+    sizes = np.abs(means)
+    spectrum = np.zeros(size // 2 + 1, dtype=complex)
     spectrum[kept] = sizes**n * np.exp(1j * n * np.angle(means))
     probabilities = np.fft.irfft(spectrum, size)
     sums = np.arange(1, top + 1)

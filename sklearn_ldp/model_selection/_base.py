@@ -1,9 +1,9 @@
-"""Bases of the searches: the errors of candidates are compared, and the best one is kept."""
+"""The base of the searches, which compare the errors of candidates and fit the best one."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ from ..postprocessing import BasePostProcessor
 from ._expected_error import expected_error
 
 PostProcessor: TypeAlias = BasePostProcessor | Pipeline
-#: "all", a list, or a grid of parameters (or a list of grids) for each class name.
+#: "all", a list, or a dict with a grid of parameters (or a list of grids) for each class name.
 Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
 
 
@@ -51,7 +51,7 @@ def default_candidates() -> list[BasePostProcessor]:
 
 
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
-    """Return post-processors that may be told what is asked, of which `knows` tells who is.
+    """Return post-processors that can use the queries; `knows` selects the applicable ones.
 
     Parameters
     ----------
@@ -61,22 +61,22 @@ def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
     Returns
     -------
     list of post-processors
-        More candidates of a search with ``candidates="all"``.
+        Further candidates of a search with ``candidates="all"``.
     """
     return [pp.MonotoneCDF(), pp.EmpiricalBayes(queries=queries), pp.SmoothMLE()]
 
 
 def as_candidates(candidates: Candidates, name: str) -> list:
-    """Return the post-processors that a `candidates` parameter stands for.
+    """Return the post-processors that a `candidates` parameter describes.
 
     Parameters
     ----------
     candidates : "all", list or dict
-        "all", a list of post-processors (or Pipelines of them), or a dict that gives a grid of
-        parameters for each class, or name of a class of the package, such as
+        "all", a list of post-processors (or Pipelines of them), or a dict with a grid of
+        parameters for each class. A key is a class, or the name of a class of the package, as in
         ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
     name : str
-        The class or function to name in errors.
+        The class or function that errors name.
 
     Returns
     -------
@@ -86,49 +86,53 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     Raises
     ------
     TypeError
-        If one of them is not a post-processor.
+        If a candidate is not a post-processor.
     ValueError
-        If there is no candidate, or the class name or a parameter of a grid is not known.
+        If there is no candidate, or the class name or a parameter of a grid is unknown.
     """
-    if isinstance(candidates, str):  # "all", as the constraints have checked
+    if isinstance(candidates, str):  # "all": the parameter constraints allow no other text
         return default_candidates()
     if isinstance(candidates, Mapping):
-        candidates = [one for key, grid in candidates.items() for one in _grid(key, grid, name)]
+        grids = [_grid(key, grid, name) for key, grid in candidates.items()]
+        candidates = [candidate for grid in grids for candidate in grid]
     candidates = list(candidates)
     if not candidates:
-        raise ValueError(f"{name} needs at least one candidate.")
+        raise ValueError(
+            f"{name} needs at least one candidate, got none. Pass post-processors such as "
+            '[Base(), NormSub()], or candidates="all".'
+        )
     for candidate in candidates:
         steps = _steps(candidate)
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
             raise TypeError(
                 f"{name} chooses among post-processors (or Pipelines of them), got "
-                f"{odd[0] if odd else candidate!r} as a candidate; give instances such as "
+                f"{odd[0] if odd else candidate!r} as a candidate. Pass instances such as "
                 "NormSub(), or Base(), which changes nothing."
             )
     return candidates
 
 
 def _steps(candidate: Any) -> list:
-    """The steps of a Pipeline, or the post-processor itself."""
+    """Return the steps of a Pipeline, or the post-processor itself."""
     is_pipeline = isinstance(candidate, Pipeline)
     return [step for _, step in candidate.steps] if is_pipeline else [candidate]
 
 
 def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
-    """Return the post-processors among the candidates that look at all parts of a set at once.
+    """Return the post-processors among the candidates that process a whole set of estimates.
 
     Parameters
     ----------
     candidates : "all", list or dict
-        As for `as_candidates`; what is no post-processor is left out.
+        As for `as_candidates`; other objects than post-processors are ignored.
 
     Returns
     -------
     list of post-processors
-        Candidates, or steps of Pipelines among them.
+        Candidates, or steps of the Pipelines among them.
     """
-    if isinstance(candidates, str | Mapping):  # whose post-processors work part by part
+    if isinstance(candidates, str | Mapping):  # these post-processors work part by part
         return []
     steps = [step for candidate in candidates for step in _steps(candidate)]
     return [s for s in steps if isinstance(s, BasePostProcessor) and s._sees_whole_sets()]
@@ -142,12 +146,12 @@ def _grid(key: Any, grid: Any, name: str) -> list:
     is_class = isinstance(key, type) and issubclass(key, BasePostProcessor)
     if not is_class and key not in known:
         raise ValueError(
-            f"{name} got the unknown post-processor {key!r} in a grid. Give a class derived from "
+            f"{name} got the unknown post-processor {key!r} in a grid. Pass a class derived from "
             f"BasePostProcessor, or one of the names {', '.join(known)}."
         )
-    make = key if is_class else known[key]
+    post_processor = key if is_class else known[key]
     # set_params refuses an unknown parameter and names the parameters of the class.
-    return [make().set_params(**parameters) for parameters in ParameterGrid(grid)]
+    return [post_processor().set_params(**parameters) for parameters in ParameterGrid(grid)]
 
 
 def candidate_name(candidate: BaseEstimator) -> str:
@@ -172,28 +176,28 @@ def candidate_name(candidate: BaseEstimator) -> str:
 # -- searches --------------------------------------------------------------------------------------
 _MOST_SHOWN = 10  # rows of a printed table
 _WIDE_RANGE = 4.0  # ratio of the ends of an expected error, chosen by hand
-_TASK = 100_000  # estimates post-processed by one task, which takes about a tenth of a second
+_TASK = 100_000  # frequencies that a task post-processes, in about a tenth of a second
 
 _PARAGRAPHS = {
     "n_jobs": """n_jobs : int, default=None
-    Number of joblib workers; it does not change the result.""",
+    Number of joblib workers. The result does not depend on it.""",
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
-    One row per candidate, which print as a table, best first (so does the search itself); "+-" is
-    the standard error over collections, splits or draws, without that of the estimate. As
-    `cv_results_` of scikit-learn has them: "candidate" (its name),
+    One row per candidate, in columns as in `cv_results_` of scikit-learn: "candidate" (its name),
     "params", "mean_test_score" (minus the mean error; larger is better), "std_test_score" and
     "split0_test_score", .. (over the collections, splits or draws), "rank_test_score" (1 is
-    best).""",
+    best). The dict and the search print as a table, best candidate first. In the table, "+-" is
+    the standard error over collections, splits or draws; it does not include the noise of the
+    estimate.""",
     "best": """best_index_ : int
-    Row of the best candidate.
+    Row of the chosen candidate.
 best_params_ : dict
-    Parameters of the best candidate.
+    Parameters of the chosen candidate.
 best_score_ : float
-    Mean score of the best candidate.
+    Mean score of the chosen candidate.
 best_estimator_ : post-processor
-    The best candidate, fitted on the whole estimate.""",
+    The chosen candidate, fitted on the whole estimate.""",
 }
 
 
@@ -210,27 +214,47 @@ class Case(NamedTuple):
         return self.estimate.values.size
 
 
-class Judgement(NamedTuple):
-    """The judgement of the cases about one candidate.
+class Judgment(NamedTuple):
+    """The errors of a candidate on all cases.
 
     Parameters
     ----------
     errors : ndarray of shape (n_errors,)
-        One error for each row of each case.
+        An error for each row of each case.
     answers : ndarray, dict of ndarray or None
-        The candidate's answers, if the choice needs them; by name for a set of estimates.
+        The candidate's answers, if the choice depends on them; a dict for a set of estimates.
     """
 
     errors: np.ndarray
     answers: Any = None
 
 
+class Choice(NamedTuple):
+    """The outcome of a search.
+
+    Parameters
+    ----------
+    results : SearchResults
+        The table of all candidates.
+    chosen : int
+        Row of the chosen candidate.
+    rule : str
+        A sentence on why the chosen candidate does not rank first, or "".
+    """
+
+    results: SearchResults
+    chosen: int
+    rule: str = ""
+
+
 class BaseSearch(BasePostProcessor):
     """Base of the searches over post-processors, which are post-processors themselves.
 
-    A search defines `_cases`. The error of a candidate is its mean error over the rows of all
-    cases. Every candidate is judged on the same cases; of equally good candidates, the first one
-    is chosen.
+    A search judges all candidates on the same cases, and chooses one by their errors
+    (`_fit_process` and `_search`). A subclass defines `_make_cases`, `_judge` and `_choose`. It may
+    override `_refit`, if the result is not simply the estimate after the chosen candidate,
+    `_completed`, if the search has the noise of the estimate as a parameter, and
+    `_make_cases_of_set`, if the search can judge candidates that process whole sets.
     """
 
     _parameter_constraints: dict = {
@@ -240,7 +264,7 @@ class BaseSearch(BasePostProcessor):
         "random_state": [None, Integral, np.random.RandomState, np.random.Generator],
     }
 
-    _of_each_part = ("queries",)
+    _part_parameters = ("queries",)
 
     candidates: Any
     queries: Any
@@ -251,7 +275,7 @@ class BaseSearch(BasePostProcessor):
     best_params_: dict[str, Any]
     best_score_: float
     best_estimator_: Any
-    _rule = ""  # a sentence on why the chosen candidate may not rank first
+    _rule = ""  # a sentence on why the chosen candidate does not rank first
     _expected: tuple[Any, Any] = (None, None)  # an estimate and its expected error
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -259,10 +283,10 @@ class BaseSearch(BasePostProcessor):
         fill_in(cls, **_PARAGRAPHS)
 
     def __str__(self) -> str:
-        """The parameters, and the results if there are any."""
+        """Return the parameters, and the results of a fitted search."""
         if not hasattr(self, "results_"):
             parts = getattr(self, "estimators_", {})
-            return "\n\n".join([repr(self), *(f"{name}: {one}" for name, one in parts.items())])
+            return "\n\n".join([repr(self), *(f"{name}: {part}" for name, part in parts.items())])
         lines = [repr(self), repr(self.results_)]
         if hasattr(self, "best_index_"):
             lines.append(f"chosen: {self.results_['candidate'][self.best_index_]}")
@@ -282,15 +306,15 @@ class BaseSearch(BasePostProcessor):
         An :class:`~sklearn_ldp.model_selection.ExpectedError` with the attributes `value`; `low`
         and `high`, the ends of a range that contains the true error in about 80 % of settings; and
         `raw`, the error of the raw estimate. The scores in `results_` are errors on simulated
-        users, or include the noise of held-out reports, so they are not errors to expect. A set of
-        estimates has a dict by the names of its parts.
+        users, or include the noise of held-out reports, so they are not errors to expect. For a
+        set of estimates, this is a dict by the names of its parts.
         """
         check_is_fitted(self, "estimate_")
         if isinstance(self.estimate_, EstimateSet):
             if not hasattr(self, "estimators_"):
                 raise AttributeError(
-                    f"{type(self).__name__} has no expected_error_ where one candidate was chosen "
-                    "for a whole set. Search a part alone, such as estimates['age']."
+                    f"{type(self).__name__} has no expected_error_ because one candidate was "
+                    "chosen for a whole set. Search a part alone, such as estimates['age']."
                 )
             return {name: search.expected_error_ for name, search in self.estimators_.items()}
         fitted, error = self._expected
@@ -305,127 +329,75 @@ class BaseSearch(BasePostProcessor):
     @property
     @abstractmethod
     def _error_name(self) -> str:
-        """The name of the errors, on an axis."""
+        """The name of the errors on the axis of a plot."""
 
-    def _refuse_changed(self, estimate: FrequencyEstimate) -> None:
-        """Raise ValueError if the estimate is not raw."""
-        if not estimate.is_raw:
-            raise ValueError(
-                f"{type(self).__name__} needs a raw estimate, but this one has been changed by "
-                f"{' and '.join(estimate.postprocessors)}: pass the estimate that the oracle "
-                "returned, and make the first step a part of each candidate (a Pipeline)."
-            )
-
-    @abstractmethod
-    def _cases(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Return the cases to judge the candidates on; raise errors before any long work starts."""
-
+    # -- the search -----------------------------------------------------------------------------
     def _fit_process(self, estimate):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
                 f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
-                "there is nothing to choose: give an estimate of at least two categories."
+                "there is nothing to choose. Pass an estimate of at least two categories."
             )
         with each_warning_once():
-            cases = self._cases(estimate)
+            cases = self._make_cases(estimate)
             if isinstance(self.candidates, str):
-                candidates = self._all(candidates, self._completed(estimate), cases[0].estimate)
-            return self._best(candidates, cases, estimate)
+                estimates = [self._completed(estimate), cases[0].estimate]
+                candidates = suitable_candidates(candidates, self.queries, estimates)
+            return self._search(candidates, cases, estimate)
 
-    def _all(self, candidates: list, *estimates: FrequencyEstimate) -> list:
-        """Return the candidates of "all" that can process all estimates, and know the queries."""
-        if not estimates[0].sums_to_one:  # shares overlap, and queries add up nothing
-            plain = [pp.Base(), pp.BasePos(), pp.BaseCut(), pp.NPMLE(simplex=False)]
-            return [*plain, pp.EmpiricalBayes(simplex=False, queries=self.queries)]
-        noises = [one.noise for one in estimates if one.noise is not None]
-        known = candidates_knowing(self.queries)
-        known = [post for post in known if all(post.knows(self.queries, one) for one in estimates)]
-        return [
-            post
-            for post in candidates
-            if not post.needs or all(getattr(noise, post.needs) is not None for noise in noises)
-        ] + known
-
-    def _best(
-        self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
-    ) -> FrequencyEstimate:
-        """Compare the candidates, and return what the estimate becomes."""
-        judgements = self._judgements(candidates, cases, estimate)
-        errors = np.array([judgement.errors for judgement in judgements])
-        self.results_ = results_of(candidates, self._splits(errors, len(estimate)))
-        chosen = self._choice(candidates, judgements, estimate)
+    def _search(self, candidates: list, cases: list, estimate: Any) -> Any:
+        """Judge the candidates, choose one, and return the estimate (or set) after this one."""
+        judgments = self._judge_each(candidates, cases, self._judge(estimate))
+        choice = self._choose(candidates, judgments, cases, estimate)
         is_raw = [isinstance(candidate, pp.Base) for candidate in candidates]
-        self.results_.always_shown = (chosen, *np.flatnonzero(is_raw))
-        return self._made(candidates, judgements, chosen, estimate)
+        self.results_ = choice.results
+        self.results_.always_shown = (choice.chosen, *np.flatnonzero(is_raw))
+        self._rule = choice.rule
+        return self._refit(candidates, judgments, choice.chosen, estimate)
 
-    def _made(
-        self, candidates: list, judgements: list[Judgement], chosen: int, estimate: Any
-    ) -> FrequencyEstimate:
-        """Return what the chosen candidate makes of the estimate."""
-        self._keep(candidates, chosen)
+    @abstractmethod
+    def _make_cases(self, estimate: FrequencyEstimate) -> list[Case]:
+        """Return the cases on which candidates are judged; raise errors before any long work."""
+
+    @abstractmethod
+    def _judge(self, estimate: Any) -> Callable[[Any, list], Judgment]:
+        """Return a function of a candidate and all cases, which workers can unpickle."""
+
+    @abstractmethod
+    def _choose(
+        self, candidates: list, judgments: list[Judgment], cases: list, estimate: Any
+    ) -> Choice:
+        """Return the results of all candidates, and the index of the chosen one."""
+
+    def _refit(
+        self, candidates: list, judgments: list[Judgment], chosen: int, estimate: Any
+    ) -> Any:
+        """Fit the chosen candidate to the estimate, and return the result."""
+        self.best_index_ = chosen
+        self.best_params_ = self.results_["params"][chosen]
+        self.best_score_ = float(self.results_["mean_test_score"][chosen])
+        self.best_estimator_ = clone(candidates[chosen])
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
-    def _state_rule(self, best: int, reference: int, lead: str, demand: str) -> None:
-        """Keep a sentence on the rule of the choice, if the default does not rank first."""
-        names = self.results_["candidate"]
-        if best != reference:
-            self._rule = (
-                f"{names[best]} ranks first, {lead}. A candidate replaces the default "
-                f"{names[reference]} if it is {demand}."
-            )
-
-    def _splits(self, errors: np.ndarray, n_rows: int) -> np.ndarray:
-        """The errors of each split, over all rows of the estimate: (n_candidates, n_splits)."""
-        return errors.reshape(len(errors), n_rows, -1).mean(axis=1)
-
-    def _keep(self, candidates: list, best: int) -> None:
-        """Keep which candidate is the best, when `results_` is known."""
-        self.best_index_ = best
-        self.best_params_ = self.results_["params"][best]
-        self.best_score_ = float(self.results_["mean_test_score"][best])
-        self.best_estimator_ = clone(candidates[best])
-
-    @abstractmethod
-    def _choice(
-        self, candidates: list, judgements: list[Judgement], estimate: FrequencyEstimate
-    ) -> int:
-        """Return the index of the candidate to take, when `results_` is known."""
-
-    @abstractmethod
-    def _judgements(
-        self, candidates: list, cases: list[Case], estimate: FrequencyEstimate
-    ) -> list[Judgement]:
-        """Return the judgement of each candidate by cases that were made from the estimate."""
-
-    def _reference(self, candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
-        """Return which candidate the others have to be surely better than, if there is one."""
-        found = [
-            i
-            for i, post in enumerate(candidates)
-            if isinstance(post, BasePostProcessor) and post.is_reference(queries)
-        ]
-        knowing = [i for i in found if candidates[i].knows(queries, estimate)]
-        return next(iter(knowing[-1:] or found), None)
-
-    def _of_each(self, what: Any, candidates: list, cases: Sequence[Any], *arguments: Any) -> list:
-        """Return the results of a function for each candidate and all cases, through joblib."""
+    def _judge_each(self, candidates: list, cases: list, judge: Callable) -> list[Judgment]:
+        """Return the judgment of each candidate, computed by joblib workers."""
         n_values = len(candidates) * sum(case.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
-        # Candidates are dealt out in turn, because costly ones stand next to each other.
-        every = range(len(candidates))
+        # Tasks take candidates in turn, because costly candidates are neighbors in the list.
+        numbers = range(len(candidates))
         tasks = [
-            (what, [(j, clone(candidates[j])) for j in every[i::n_tasks]], cases, *arguments)
+            (judge, [(number, clone(candidates[number])) for number in numbers[i::n_tasks]], cases)
             for i in range(n_tasks)
         ]
-        results: dict[int, Any] = {}
-        # Candidates that the user has not named say nothing; the one that is taken does.
+        judgments: dict[int, Judgment] = {}
+        # Candidates that the user has not listed give no warnings; the chosen one does.
         is_all = isinstance(self.candidates, str)
         with silent(is_all), Progress(len(tasks), is_shown=bool(self.verbose)) as bar:
-            for pairs in run(_of_some, tasks, self.n_jobs):
-                results |= pairs
-                bar.finish(", ".join(candidate_name(candidates[j]) for j, _ in pairs))
-        return [results[j] for j in every]
+            for pairs in run(_judge_some, tasks, self.n_jobs):
+                judgments |= pairs
+                bar.finish(", ".join(candidate_name(candidates[number]) for number, _ in pairs))
+        return [judgments[number] for number in numbers]
 
     # -- whole sets ---------------------------------------------------------------------------
     def _sees_whole_sets(self) -> bool:
@@ -436,14 +408,15 @@ class BaseSearch(BasePostProcessor):
             return super()._fit_set(estimates)
         candidates = as_candidates(self.candidates, type(self).__name__)
         with each_warning_once():
-            return self._best_of_set(candidates, estimates)
+            cases = self._make_cases_of_set(estimates)
+            return self._search(candidates, cases, estimates)
 
-    def _best_of_set(self, candidates: list, estimates: EstimateSet) -> EstimateSet:
-        """Compare the candidates on all parts at once, and return what the best one makes."""
-        name = candidate_name(seeing_whole_sets(candidates)[0])
+    def _make_cases_of_set(self, estimates: EstimateSet) -> list:
+        """Return cases that are whole sets, on which candidates are judged."""
+        name = candidate_name(seeing_whole_sets(self.candidates)[0])
         raise ValueError(
-            f"{type(self).__name__} looks at each table alone, but its candidate {name} needs all "
-            "of them at once: use HeldOutSearch, which judges whole sets by their shards."
+            f"{type(self).__name__} judges each table alone, but its candidate {name} needs all "
+            "tables together. To judge whole sets by their shards, use HeldOutSearch."
         )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
@@ -461,8 +434,8 @@ class BaseSearch(BasePostProcessor):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(self._completed(estimate))
 
-    def _completed(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the estimate, with the noise that the search knows if the estimate does not."""
+    def _completed(self, estimate: Any) -> Any:
+        """Return the estimate, with the noise that is a parameter of the search."""
         return estimate
 
     def __sklearn_tags__(self) -> Any:
@@ -471,28 +444,159 @@ class BaseSearch(BasePostProcessor):
         return tags
 
 
-def _of_some(what: Any, candidates: list, *arguments: Any) -> list[tuple[int, Any]]:
-    """Return the results of a function for numbered candidates, each with its number."""
-    return [(i, what(candidate, *arguments)) for i, candidate in candidates]
+def _judge_some(judge: Callable, candidates: list, cases: list) -> list[tuple[int, Judgment]]:
+    """Return the judgments of numbered candidates, each with its number."""
+    return [(number, judge(candidate, cases)) for number, candidate in candidates]
+
+
+def suitable_candidates(
+    candidates: list, queries: Queries | None, estimates: list[FrequencyEstimate]
+) -> list:
+    """Return the candidates that "all" means for these queries and estimates.
+
+    Parameters
+    ----------
+    candidates : list of post-processors
+        The candidates for any domain.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        The queries.
+    estimates : list of FrequencyEstimate
+        Estimates that every candidate must be able to process.
+
+    Returns
+    -------
+    list of post-processors
+        The candidates for which the noise of the estimates is sufficient, and candidates that
+        use the queries.
+    """
+    if not estimates[0].sums_to_one:  # the frequencies overlap, and queries have no sums
+        few = [pp.Base(), pp.BasePos(), pp.BaseCut(), pp.NPMLE(simplex=False)]
+        return [*few, pp.EmpiricalBayes(simplex=False, queries=queries)]
+    noises = [estimate.noise for estimate in estimates if estimate.noise is not None]
+    plain = [
+        post
+        for post in candidates
+        if not post.needs or all(getattr(noise, post.needs) is not None for noise in noises)
+    ]
+    knowing = [
+        post
+        for post in candidates_knowing(queries)
+        if all(post.knows(queries, estimate) for estimate in estimates)
+    ]
+    return plain + knowing
+
+
+def refuse_changed(estimate: FrequencyEstimate, name: str) -> None:
+    """Raise ValueError if the estimate is not raw.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate
+        An estimate.
+    name : str
+        Class of the search, which the error names.
+    """
+    if not estimate.is_raw:
+        raise ValueError(
+            f"{name} needs a raw estimate, but this one has been changed by "
+            f"{' and '.join(estimate.postprocessors)}. Pass the estimate that the oracle "
+            "returned, and make the first step a part of each candidate (a Pipeline)."
+        )
+
+
+def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
+    """Return the candidate that others replace only if they are significantly better.
+
+    Parameters
+    ----------
+    candidates : list of post-processors
+        All candidates.
+    queries : query set, (sparse) matrix of shape (n_queries, d) or None
+        The queries.
+    estimate : FrequencyEstimate
+        The estimate that answers them.
+
+    Returns
+    -------
+    int or None
+        The last reference that uses the queries, otherwise the first reference, if there is one.
+    """
+    references = [
+        i
+        for i, post in enumerate(candidates)
+        if isinstance(post, BasePostProcessor) and post.is_reference(queries)
+    ]
+    knowing = [i for i in references if candidates[i].knows(queries, estimate)]
+    return next(iter(knowing[-1:] or references), None)
+
+
+def rule_text(names: np.ndarray, *, best: int, default: int, lead: str, demand: str) -> str:
+    """Return a sentence on the rule of a choice, or "" if the default ranks first.
+
+    Parameters
+    ----------
+    names : ndarray of str of shape (n_candidates,)
+        Names of the candidates.
+    best : int
+        The candidate that ranks first.
+    default : int
+        The candidate that others replace only if they are significantly better.
+    lead : str
+        How much better the first candidate is.
+    demand : str
+        How much better a candidate must be.
+
+    Returns
+    -------
+    str
+        A sentence for the printed search.
+    """
+    if best == default:
+        return ""
+    return (
+        f"{names[best]} ranks first, {lead}. A candidate replaces the default "
+        f"{names[default]} if it is {demand}."
+    )
+
+
+def mean_over_rows(judgments: list[Judgment], n_rows: int, n_populations: int = 1) -> np.ndarray:
+    """Return the errors of each split, averaged over the rows of the estimate.
+
+    Parameters
+    ----------
+    judgments : list of Judgment
+        The judgment of each candidate. Its errors are ordered by population, row and split.
+    n_rows : int
+        Number of rows of the estimate.
+    n_populations : int, default=1
+        Number of synthetic populations.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_populations, n_splits)
+        Mean errors.
+    """
+    errors = np.array([judgment.errors for judgment in judgments])
+    return errors.reshape(len(errors), n_populations, n_rows, -1).mean(axis=2)
 
 
 class SearchResults(dict[str, np.ndarray]):
-    """One row per candidate; their repr is a table of the best ones.
+    """One row per candidate; the repr is a table of the best candidates.
 
     Attributes
     ----------
     are_simulated_mse : bool
-        Whether minus the scores are mean squared errors in simulations; the table then shows their
-        square roots in percentage points.
+        Whether the scores are negative mean squared errors in simulations. The table then shows
+        the square roots of these errors in percentage points.
     always_shown : tuple of int
-        Rows of the table in any case: the chosen candidate and the raw estimate.
+        Rows that the table always shows: the chosen candidate and the raw estimate.
     """
 
     are_simulated_mse = False
     always_shown: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        """Names, mean scores with standard errors over splits, ranks and weights."""
+        """Return a table of names, mean scores, their standard errors, ranks and weights."""
         n_splits = sum(name.startswith("split") for name in self)
         scores = self["mean_test_score"]
         errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
@@ -522,18 +626,18 @@ def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
     candidates : list of post-processors
         All candidates.
     errors : ndarray of shape (n_candidates, n_splits)
-        What each collection, split or draw says about them.
+        Their errors in each collection, split or draw.
 
     Returns
     -------
     SearchResults
-        The columns of `results_` that all searches have.
+        The columns of `results_` that all searches share.
     """
     mean = -errors.mean(axis=1)
     columns = {
         "candidate": np.array([candidate_name(candidate) for candidate in candidates]),
         "params": objects([candidate.get_params(deep=False) for candidate in candidates]),
-        **{f"split{i}_test_score": -of_split for i, of_split in enumerate(errors.T)},
+        **{f"split{i}_test_score": -column for i, column in enumerate(errors.T)},
         "mean_test_score": mean,
         "std_test_score": errors.std(axis=1),
         "rank_test_score": np.array([1 + np.count_nonzero(mean > m) for m in mean]),

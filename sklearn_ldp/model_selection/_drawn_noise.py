@@ -1,4 +1,4 @@
-"""Noise that is drawn on purpose: users of a distribution, correlated errors, their answers."""
+"""Simulated users and errors: whole numbers of users, correlated errors, errors of answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .._core.queries import QuerySet
 from .._core.support.random import RandomState, as_generator
 
 _TINIEST = 1e-300  # keeps quotients finite
-_MOST_STEPS = 60  # a bound on work, if `_PRECISE` does not end it before
-_PRECISE = 1e-3  # of a draw's length
+_MOST_STEPS = 60  # a bound on the work, if the method does not converge to `_PRECISE` before
+_PRECISE = 1e-3  # relative to the length of a draw
 
 
 def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return frequencies next to raw values, at which to compute the noise.
+    """Return the possible frequencies nearest to raw values, at which to compute the noise.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np
 
 
 def consistent_values(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return raw values whose sum is 1, if the sum of the true ones is.
+    """Return raw values, shifted to the sum 1 if the true frequencies sum to 1.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def consistent_values(estimate: FrequencyEstimate, values: np.ndarray) -> np.nda
     Returns
     -------
     ndarray of shape (..., d)
-        Still unbiased.
+        Unbiased values.
     """
     return norm(values) if estimate.sums_to_one else values
 
 
 def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Return the errors of answers, scaled so that the sum of their squares is their mean square.
+    """Return errors of answers, scaled such that the sum of squares is the mean squared error.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarra
     errors : ndarray of shape (n, d)
         Errors of the frequencies.
     frequencies : ndarray of shape (d,)
-        Frequencies that choose the queries, if these depend on the truth.
+        Frequencies that define the queries, if these depend on the truth.
 
     Returns
     -------
     ndarray of shape (n, n_answers)
-        A linear function of the errors; two summands for queries with a closed form.
+        A linear function of the errors; for queries with a closed form it has two blocks.
     """
     weights = queries.square_weights(errors.shape[1])
     if weights is None:
@@ -102,12 +102,12 @@ def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.nd
 
 
 def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Return normal errors with the covariances that an estimate has, made of independent ones.
+    """Return normal errors with the covariances of an estimate, made of independent errors.
 
     Parameters
     ----------
     noise : Noise
-        The noise of a single estimate; without covariances, errors are taken as independent.
+        The noise of a single estimate. If it has no covariances, errors are assumed independent.
     frequencies : ndarray of shape (d,)
         True frequencies of all categories.
     independent : ndarray of shape (d,)
@@ -120,9 +120,10 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
 
     Notes
     -----
-    They are the square root of the covariance matrix times independent normal numbers, by Lanczos'
-    method, which needs nothing but products with the matrix. Scaled to a diagonal of ones, it is
-    the identity plus a matrix of low rank for most oracles, which takes as many steps as the rank.
+    The errors are the square root of the covariance matrix times independent normal numbers, by
+    Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of ones, the
+    matrix of most oracles is the identity plus a matrix of low rank. The number of steps is then
+    this rank.
     """
     errors = noise.at(frequencies)
     deviations = np.sqrt(np.maximum(errors.variances(), 0))
@@ -140,10 +141,11 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
 def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
     """Return the square root of a symmetric matrix times a vector, from products with the matrix.
 
-    In the basis of the Krylov space, which is extended step by step, the matrix is tridiagonal.
+    Each step extends the basis of the Krylov space, in which the matrix is tridiagonal.
     """
     length = np.linalg.norm(vector)
-    basis, weights = [vector / length], np.zeros(0)
+    basis = [vector / length]
+    weights = np.zeros(0)
     diagonal: list[float] = []
     beside: list[float] = []
     # Ends: at the latest after `_MOST_STEPS` vectors.
@@ -152,12 +154,13 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
         diagonal.append(float(basis[-1] @ image))
         tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
         values, vectors = np.linalg.eigh(tridiagonal)
-        before, weights = weights, vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
-        change = np.linalg.norm(weights - np.append(before, 0))
-        # Twice, as rounding leaves something along earlier vectors.
+        previous = weights
+        weights = vectors @ (np.sqrt(np.maximum(values, 0)) * vectors[0])
+        change = np.linalg.norm(weights - np.append(previous, 0))
+        # Twice, because rounding leaves small components along earlier vectors.
         for _ in range(2):
-            for one in basis:
-                image = image - (one @ image) * one
+            for direction in basis:
+                image = image - (direction @ image) * direction
         beside.append(float(np.linalg.norm(image)))
         if beside[-1] < _PRECISE or change < _PRECISE or len(basis) == _MOST_STEPS:
             return length * (weights @ np.array(basis))

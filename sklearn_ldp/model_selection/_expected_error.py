@@ -52,14 +52,14 @@ class ExpectedError(NamedTuple):
     Notes
     -----
     Let x be the raw answers with the covariance matrix C, and g(x) the post-processed answers. The
-    squared error of g is estimated without bias by ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J
+    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J
     is the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates,
     the variance of this estimate exceeds the error. So the estimate is only the likelihood of a
     posterior: the error is the sum of the variance of g, ``tr(J C J')``, which is known, and of a
     squared bias. The prior of the bias is Student's t with 2 degrees of freedom. The square of its
     scale is ``tr(J C) - tr(J C J')``, the squared bias that a Bayesian method expects of itself,
     plus a part of the bias that these reports could not reveal. This is unpublished. For `top_k`
-    the prior is used alone, because the categories are chosen by the same reports.
+    only the prior is used, because the same reports determine the categories.
 
     References
     ----------
@@ -88,13 +88,13 @@ class ExpectedError(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """Estimates about one row; all are mean squares over the queries, or their variances."""
+    """Estimates for a row: mean squares over the queries, and variances of such mean squares."""
 
     risk: float  # unbiased for the squared error, by Stein's identity
     spread: float  # variance of the result
     divergence: float  # the squared error that a Bayesian method itself expects
-    raw: float  # variance of the raw answers, whose known sum is no error
-    raw_error: float  # variance of the raw answers as they are
+    raw: float  # variance of the raw answers after Norm, because their sum is known
+    raw_error: float  # variance of the raw answers
     spread_variance: float  # variance of the squared deviation of the result from its mean
     noise_variance: float  # variance of the squared error of the raw estimate
     natural: float  # variance of the answers of a uniformly drawn distribution
@@ -129,7 +129,7 @@ def expected_error(
         spread_variance=means.spread_variance / len(rows),
         noise_variance=means.noise_variance / len(rows),
     )
-    # Queries that were chosen by the same estimate make its risk seem too large.
+    # If the estimate itself determines the queries, the estimate of the risk is too large.
     return _posterior(means, has_likelihood=not queries.depends_on_truth)
 
 
@@ -152,12 +152,12 @@ def _moments(
     )
     try:
         processed, changes = _noisy_copies(process, row, draws[:n_copies])
-    except ValueError:  # a method that needs counts of reports, which noise does not have
+    except ValueError:  # the method needs counts of reports, which noisy copies do not have
         if row.oracle is None:
             raise
         processed = result[None]
         draws[:n_copies], changes = _simulated_copies(process, row, result, n_copies, rng)
-    # A known sum is no error of the result, and its noise would hide the errors.
+    # The result has no error in the known sum, and the noise of the sum would hide its errors.
     errors = draws - draws.mean(axis=1, keepdims=True) if is_distribution else draws
     response = consistent_values(row, values)
     residuals = scaled_answers(queries, processed - response, result)

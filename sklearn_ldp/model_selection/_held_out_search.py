@@ -1,9 +1,10 @@
-"""Search without the truth: candidates are compared with reports that they have not seen."""
+"""The search that compares candidates with held-out reports, without the true frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,99 +12,106 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.noise import NOISE_CONSTRAINT, Noise, as_rows, variances_after_norm
+from .._core.noise import NOISE_CONSTRAINT, Noise
 from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
-from ._base import BaseSearch, Candidates, Case, Judgement, SearchResults, results_of
-from ._drawn_noise import (
-    consistent_values,
-    correlated,
-    plausible_frequencies,
-    variances_of_each,
+from ._base import (
+    BaseSearch,
+    Candidates,
+    Case,
+    Choice,
+    default_index,
+    mean_over_rows,
+    refuse_changed,
+    results_of,
+    rule_text,
 )
+from ._drawn_noise import consistent_values, correlated, plausible_frequencies
 from ._noisy_cases import (
     SetCase,
+    error_deviations,
     errors_and_answers,
     errors_and_answers_of_set,
     queries_of,
 )
 
-_PARTS = 4  # of the candidates, whose answers' variances are computed in a task each
-
 
 class HeldOutSearch(BaseSearch):
     """Choose the post-processor that does best on held-out reports.
 
-    The shards of an estimate's reports are split in two, several times. The candidates post-process
-    the estimate from the first shards, and are compared with the raw estimate from the others,
-    shifted to the known sum 1 (Norm). The latter is unbiased and independent. So the
-    expected squared distance to it is the squared error with respect to the truth plus its
-    variance, which is the same for all candidates. In expectation the candidates are therefore
-    ranked correctly, without the truth, without a second collection and at no privacy cost.
-    Without the shift, the noise of the sum would hide the differences for large sets.
+    The search splits the shards of an estimate's reports into two parts, several times. The
+    candidates post-process the estimate from the first part. They are compared with the raw
+    estimate from the second part, shifted to the known sum 1 (Norm). This second estimate is
+    unbiased and independent of the first one. So the expected squared distance to it is the
+    squared error with respect to the truth plus its variance, which is the same for all
+    candidates. In expectation, the candidates are therefore ranked correctly, without the truth,
+    without a second collection and at no privacy cost. Without the shift, the noise of the sum
+    would hide the differences for large sets.
 
-    Other estimates, and plain arrays with their `noise`, have no shards. Of such an estimate x two
-    others are made: ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where the noise w is drawn
-    with the covariances of x (the coupled bootstrap [1]_). If the noise of x is normal, the two
-    are independent, as those of disjoint reports are. The candidates post-process the first one,
-    which is as noisy as an estimate of ``n / (1 + alpha)`` users, and are compared with the second.
+    Other estimates, and plain arrays with their `noise`, have no shards. From such an estimate x
+    the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where the
+    noise w has the covariance matrix of x (the coupled bootstrap [1]_). If the noise of x is
+    normal, the two copies are independent, like estimates from different users. The candidates
+    post-process the first copy, which is as noisy as an estimate from ``n / (1 + alpha)`` users,
+    and are compared with the second copy.
 
-    This holds in expectation. If few queries are asked (a handful of groups), the
-    noise of the comparison can exceed the differences between candidates. So
-    :class:`EmpiricalBayes`, if it is among the candidates, is left for another one only if that
-    one's error is less by `min_z_score` standard deviations of the difference. If groups or ranges
-    are asked for, the candidates of "all" include an EmpiricalBayes that knows these queries, and
-    takes that place. For ranges and prefixes they include :class:`MonotoneCDF` too, and
-    :class:`SmoothMLE`, which takes that place, if the shards count the reports of each kind. For
-    ``top_k`` noisy estimates cannot judge, as they do not tell who is among the k largest: "all"
-    takes the EmpiricalBayes that knows the query, whatever the scores in `results_` are.
+    If few queries are asked (a handful of groups), the noise of the comparison can exceed the
+    differences between the candidates. So :class:`EmpiricalBayes`, if it is a candidate, is the
+    default: another candidate replaces it only if the error is smaller by `min_z_score` standard
+    deviations of the difference. For groups or ranges, the candidates of "all" include an
+    EmpiricalBayes that uses these queries, which is then the default. For ranges and prefixes
+    they also include :class:`MonotoneCDF`, and, if the shards count each distinct report,
+    :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot judge
+    candidates, because they do not show which categories are the k largest. So "all" chooses the
+    EmpiricalBayes that uses the query, whatever the scores in `results_` are.
 
-    Each part of a set is judged alone, and may get another post-processor. But if one of the
-    candidates looks at all tables of a set at once (:class:`~sklearn_ldp.Consistent`,
+    Each part of a set is searched separately, and may get another post-processor. But if a
+    candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
     :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
-    for the whole set: the shards of every table are split, the candidates post-process the set of
-    tables from the first shards, and their error is the mean over all answers of all tables. That
-    needs tables that users were asked about themselves, as with ``MarginalOracle(method="split")``.
+    for the whole set. The search then splits the shards of every table, the candidates post-process
+    the set of tables from the first parts, and the error is the mean over all answers of all
+    tables. This requires that users reported each table itself, as with
+    ``MarginalOracle(method="split")``.
 
-    To our knowledge the method is unpublished for frequency oracles. With shards it is the hold-out
-    method of regression, with the raw estimate as the response.
+    To our knowledge, the method is unpublished for frequency oracles. With shards it is the
+    hold-out method of regression, with the raw estimate as the response.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict gives a grid of parameters
+        The post-processors to choose from; a list may contain Pipelines of them. "all" means
+        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict has a grid of parameters
         for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
         every combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
         For a set of estimates also a mapping by the names of parts.
-        ``top_k`` takes the largest categories of the estimate that the candidates see.
+        ``top_k`` asks for the largest categories of the estimate that the candidates process.
     method : {"auto", "shards", "bootstrap"}, default="auto"
-        What judges: "shards" are for a single raw estimate of an oracle that kept them
-        (``n_shards > 1``, as by default), "bootstrap" for all others. "auto" takes shards if there
-        are two with reports, and no `noise` is given.
+        The judge: "shards" requires a single raw estimate of an oracle that kept its shards
+        (``n_shards > 1``, the default), "bootstrap" works for all estimates. "auto" uses shards if
+        two of them have reports and `noise` is None.
     test_size : float, default=None
-        Share of the reports that judge, in (0, 1); of shards either side has at least one. For a
-        bootstrap it is ``alpha / (1 + alpha)``: the smaller, the closer candidates are judged to
-        how they work on the estimate itself, and the more noise there is in the comparison. None is
-        0.2 of the shards, and an alpha of 0.15.
+        The fraction of the reports that judge, in (0, 1); each part has at least one shard. For a
+        bootstrap it is ``alpha / (1 + alpha)``. The smaller the fraction, the more similar the
+        judged estimates are to the estimate itself, and the noisier the comparison is. If None,
+        use 0.2 of the shards, or an alpha of 0.15.
     min_z_score : float, default=3.0
         By how many standard deviations of the difference another candidate must be better than
-        EmpiricalBayes (or what takes its place). 0 takes the least error. With 2, one of a dozen
-        candidates often seems better by chance (notes on choosing).
+        the default, EmpiricalBayes or its substitute. With 0, the candidate with the smallest
+        error is chosen. With 2, one of a dozen candidates often seems better by chance (notes on
+        choosing).
     n_splits : int, default=None
-        How many times the shards are split, or noise is drawn for each row, where each draw is
-        used with both signs. None is 10, and 4 draws.
+        Number of splits of the shards, or number of noise draws for each row, where each draw is
+        used with both signs. If None, use 10 splits, or 4 draws.
     noise : float or NoiseModel, default=None
-        The noise of the estimate, for a bootstrap. None takes the noise that the estimate carries.
-        For a plain array give a :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, or the
-        noise level: the standard deviation of the estimate of a category that nobody has. With a
-        level alone, "all" leaves out MLEApx, Power and PowerNS, which need more. Unless the noise
-        knows covariances, as that of an oracle does, errors of different categories are taken as
-        independent.
+        The noise of the estimate, for a bootstrap. If None, use the noise of the estimate object.
+        For a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, or
+        the noise level: the standard error at frequency 0. With a level alone, "all" excludes
+        MLEApx, Power and PowerNS, which need a noise model. Errors of different categories are
+        assumed independent, unless the noise has covariances, like the noise of an oracle.
     %(n_jobs)s
     %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
@@ -112,31 +120,32 @@ class HeldOutSearch(BaseSearch):
     Attributes
     ----------
     %(results)s
-        The errors are squared distances to the noisy estimates that judge, and include their
-        variance. "difference_std" is the standard deviation of the difference from the mean error
-        of EmpiricalBayes, or of what takes its place; NaN without one.
+        The errors are squared distances to the noisy estimates that judge, and include the
+        variance of these estimates. "difference_std" is the standard deviation of the difference
+        between the mean errors of the candidate and the default; NaN without a default.
     %(best)s
     method_ : {"shards", "bootstrap"}
-        What has judged.
+        The judge.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimate, post-processed by the best candidate; of a set, a dict of these by name.
+        The estimate after the chosen candidate; for a set, a dict of these by name.
     %(fitted)s
 
     See Also
     --------
-    SyntheticSearch : Judges the candidates on a synthetic data set, as the papers do.
+    SyntheticSearch : Judges the candidates on a synthetic data set, like the papers.
 
     Notes
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
-    error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
-    1.66 with shards and of 1.23 with a bootstrap. Four fifths of few reports are fewer still, and
-    the noise of few is skewed, so that the two copies are not independent.
+    error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
+    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then see only four
+    fifths of the few reports. The noise of few reports is skewed, so the two copies of a bootstrap
+    are not independent.
 
-    For prefixes behind OUE it leaves its reference seldom, as the noise of held-out prefixes is
-    much larger than what candidates differ by; the error is 1.7 times that of hindsight's best. A
-    lower limit (`min_z_score`) picks by noise instead: such questions are for
-    :class:`~sklearn_ldp.RangeOracle`.
+    For prefixes after OUE another candidate seldom replaces the default, because the noise of
+    held-out prefixes is much larger than the differences between candidates. The error is then 1.7
+    times the error of the best method in hindsight. With a lower `min_z_score`, noise would decide.
+    Use :class:`~sklearn_ldp.RangeOracle` for such queries.
 
     References
     ----------
@@ -152,11 +161,11 @@ class HeldOutSearch(BaseSearch):
     >>> estimate = oracle.fit_transform(states.categories, sample_weight=states.counts)
     >>> HeldOutSearch().fit(estimate).results_["rank_test_score"].shape
     (13,)
-    >>> old = estimate.values  # all that was kept of an old collection
+    >>> old = estimate.values  # an old collection, stored as a plain array
     >>> HeldOutSearch(noise=NoiseModel(p=0.5, q=0.25, n_samples=100_000)).fit(old).best_index_
     12
 
-    Tables of several columns, among post-processors that look at all of them:
+    Contingency tables, with a candidate that processes all tables together:
 
     >>> import numpy as np
     >>> from sklearn_ldp import Consistent, MarginalOracle, NormSub
@@ -175,7 +184,7 @@ class HeldOutSearch(BaseSearch):
         "noise": NOISE_CONSTRAINT,
     }
 
-    sums_to_one = False  # its candidates say for themselves
+    sums_to_one = False  # each candidate checks this itself
     method_: str
 
     def __init__(
@@ -213,11 +222,11 @@ class HeldOutSearch(BaseSearch):
             return estimate
         return replace(estimate, noise=resolve_noise(estimate, self.noise, type(self).__name__))
 
-    # -- one estimate -------------------------------------------------------------------------
-    def _cases(self, estimate):
+    # -- the cases ----------------------------------------------------------------------------
+    def _make_cases(self, estimate):
         is_split = self.method == "auto" and self.noise is None and _n_filled(estimate) > 1
         self.method_ = "shards" if is_split else self.method.replace("auto", "bootstrap")
-        self._refuse_changed(estimate)
+        refuse_changed(estimate, type(self).__name__)
         if estimate.shares_overlap and not as_query_set(self.queries).depends_on_truth:
             estimate.answer(self.queries)  # refuses sums
         if self.method_ == "bootstrap":
@@ -225,7 +234,7 @@ class HeldOutSearch(BaseSearch):
         if _n_filled(estimate) < 2:
             raise ValueError(
                 'HeldOutSearch(method="shards") needs a single raw estimate with at least two '
-                'shards of reports (n_shards > 1): pass oracle.estimate_, or take method="auto".'
+                'shards of reports (n_shards > 1). Pass oracle.estimate_, or use method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -243,181 +252,167 @@ class HeldOutSearch(BaseSearch):
     def _split(
         self, estimate: FrequencyEstimate, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the shards that make the estimate, and those that judge."""
+        """Return the shards of the judged estimate, and the shards that judge."""
         filled = np.flatnonzero(estimate.shards.sizes)
-        order, n_test = rng.permutation(filled), self._n_test(len(filled))
+        order = rng.permutation(filled)
+        n_test = self._n_test(len(filled))
         return order[n_test:], order[:n_test]
 
     def _n_test(self, n_filled):
-        """Number of shards that judge."""
+        """Return the number of shards that judge."""
         return int(np.clip(round((self.test_size or 0.2) * n_filled), 1, n_filled - 1))
 
     def _noisy_copies(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Add noise to the estimate for the candidates to see, and take it away to judge them."""
+        """Return pairs of copies: one for the candidates, and one to compare them with."""
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
         alpha = 0.15 if self.test_size is None else self.test_size / (1 - self.test_size)
-        n_splits, d = self._n_splits, estimate.shape[1]
+        n_splits = self._n_splits
+        d = estimate.shape[1]
         tasks = [
             (noise.of_rows(i), plausible_frequencies(estimate, values), rng.standard_normal(d))
             for i, values in enumerate(estimate.values)
             for _ in range(n_splits)
         ]
-        drawn = np.reshape(run_in_order(correlated, tasks, self.n_jobs), (-1, n_splits, d))
+        draws = np.reshape(run_in_order(correlated, tasks, self.n_jobs), (-1, n_splits, d))
         cases = []
         for i, values in enumerate(estimate.values):
             scaled = noise.of_rows(i).scaled(1 + alpha)
             row = replace(estimate[i], noise=scaled, shards=None)
-            for one in drawn[i]:
-                for signed in (one, -one):
+            for draw in draws[i]:
+                for signed in (draw, -draw):
                     seen = row.with_values(values + np.sqrt(alpha) * signed)
                     response = consistent_values(row, values - signed / np.sqrt(alpha))
                     cases.append(Case(seen, response, queries_of(query_set, seen.values[0])))
         return cases
 
-    def _judgements(self, candidates, cases, estimate):
-        return self._of_each(errors_and_answers, candidates, cases, len(estimate))
-
-    # -- the choice ---------------------------------------------------------------------------
-    def _choice(self, candidates, judgements, estimate):
-        completed = self._completed(estimate)
-        if isinstance(self.candidates, str) and as_query_set(self.queries).depends_on_truth:
-            # Only the truth could judge answers about the truly most frequent, so no one is judged.
-            self._surely_best(None)
-            return next(i for i, c in enumerate(candidates) if c.knows(self.queries, completed))
-        reference, noise = self._reference(candidates, self.queries, completed), completed.noise
-        if reference is None or noise is None:
-            return self._surely_best(None)
-        answers = np.array([judgement.answers for judgement in judgements])
-        spread = self._error_spread(answers - answers[reference], estimate, noise)
-        return self._surely_best(spread, reference)
-
-    def _surely_best(self, spread: np.ndarray | None, reference: int = 0) -> int:
-        """Return the chosen candidate.
-
-        Parameters
-        ----------
-        spread : ndarray of shape (n_candidates,) or None
-            Standard deviation of the difference from the reference; None without a reference.
-        reference : int, default=0
-            The candidate that others have to be significantly better than.
-        """
-        scores = self.results_["mean_test_score"]
-        self._rule = ""
-        if spread is None:
-            self.results_["difference_std"] = np.full(len(scores), np.nan)
-            return int(np.argmax(scores))
-        self.results_["difference_std"] = spread
-        best = int(np.argmax(scores))
-        lead = f"by {scores[best] - scores[reference]:.2g} with a standard deviation of "
-        self._state_rule(
-            best,
-            reference,
-            f"{lead}{spread[best]:.2g}",
-            f"{self.min_z_score:g} standard deviations better",
-        )
-        return int(np.argmax(scores - self.min_z_score * spread))
-
-    def _error_spread(
-        self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise
-    ) -> np.ndarray:
-        """Standard deviations of differences of errors, from the differences of the answers.
-
-        The squared distance to a noisy response changes with the noise in proportion to how far
-        the answers differ: by a linear answer of its own.
-        """
-        query_set = as_query_set(self.queries).aligned(estimate.categories, estimate.domain)
-        d = estimate.shape[1]
-        weights = query_set.square_weights(d)
-        tasks = []
-        for i, values in enumerate(estimate.values):
-            if weights is not None:
-                rows = (weights[0] - weights[1]) * differences[:, i]
-            else:
-                matrix = query_set.matrix(d, values)
-                rows = differences[:, i] @ matrix / matrix.shape[0]
-            of_row, f = noise.of_rows(i), plausible_frequencies(estimate, values)
-            tasks += [(of_row, as_rows(some), f) for some in np.array_split(rows, _PARTS)]
-        # What does not sum to 1 is not made to, and covariances of shares that overlap are unknown.
-        ask = variances_after_norm if estimate.sums_to_one else variances_of_each
-        found = np.concatenate(run_in_order(ask, tasks, self.n_jobs))
-        variances = found.reshape(-1, len(differences)).sum(axis=0)
-        # Variance of what the candidates are compared with, over that of the estimate itself: the
-        # noise that is drawn cancels, as it has both signs.
-        more = 1.0
-        if self.method_ == "shards":  # a mean over splits that each leave most of the reports out
-            n_filled = _n_filled(estimate)
-            more = 1 + (n_filled / self._n_test(n_filled) - 1) / self._n_splits
-        return 2 * np.sqrt(variances * more) / len(estimate)
-
-    # -- whole sets ---------------------------------------------------------------------------
-    def _best_of_set(self, candidates, estimates):
+    def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "HeldOutSearch judges whole sets by their shards, so not by a bootstrap: leave out "
-                'method="bootstrap" and noise=, and have an oracle with n_shards > 1.'
+                "HeldOutSearch judges whole sets by their shards, not by a bootstrap or noise=. "
+                'Use an oracle with n_shards > 1, and leave out method="bootstrap" and noise=.'
             )
-        cases = self._set_cases(estimates)
-        judgements = self._of_each(errors_and_answers_of_set, candidates, cases)
-        errors = np.array([one.errors for one in judgements])
-        self.results_: SearchResults = results_of(candidates, errors)
-        self._keep(candidates, self._choice_for_set(candidates, judgements, estimates, cases[0]))
-        return self.best_estimator_.fit_transform(estimates)
-
-    def _set_cases(self, estimates: EstimateSet) -> list[SetCase]:
-        """Split the shards of each part, and make a set of the parts for either side."""
         self.method_ = "shards"
-        asked = {name: part for name, part in estimates.items() if len(part)}
-        for name, part in asked.items():
-            self._refuse_changed(part)
+        nonempty = {name: part for name, part in estimates.items() if len(part)}
+        for name, part in nonempty.items():
+            refuse_changed(part, type(self).__name__)
             if _n_filled(part) < 2:
                 raise ValueError(
                     "HeldOutSearch needs reports about each table itself in at least two shards, "
-                    f'and {name!r} lacks them: collect with MarginalOracle(method="split", '
-                    "n_shards=10) from enough users, or take LatentClasses() without a search."
+                    f'and {name!r} lacks them. Collect with MarginalOracle(method="split", '
+                    "n_shards=10) from enough users, or use LatentClasses() without a search."
                 )
-        copies = self._copies(estimates.names).items()
-        asks = {name: as_query_set(one.queries) for name, one in copies}
+        queries = self._queries_by_part(estimates)
         rng = as_generator(self.random_state)
         cases = []
         for _ in range(self._n_splits):
-            splits = {name: self._split(part, rng) for name, part in asked.items()}
+            splits = {name: self._split(part, rng) for name, part in nonempty.items()}
             train = estimates.of_shards({name: training for name, (training, _) in splits.items()})
             parts = {
-                name: _case(train[name], part.of_shards(splits[name][1]), asks[name])
-                for name, part in asked.items()
+                name: _case(train[name], part.of_shards(splits[name][1]), queries[name])
+                for name, part in nonempty.items()
             }
             cases.append(SetCase(train, parts))
         return cases
 
-    def _choice_for_set(
-        self, candidates: list, judgements: list[Judgement], estimates: EstimateSet, case: SetCase
-    ) -> int:
-        reference = self._reference(candidates, None, next(iter(case.parts.values())).estimate)
-        if reference is None:
-            return self._surely_best(None)
-        searches = self._copies(estimates.names)  # each of which knows what is asked of its part
-        for search in searches.values():
-            search.method_ = self.method_
-        variances = np.zeros(len(candidates))
+    def _queries_by_part(self, estimates: EstimateSet) -> dict[Any, QuerySet]:
+        copies = self._copies(estimates.names)
+        return {name: as_query_set(copy.queries) for name, copy in copies.items()}
+
+    # -- the choice ---------------------------------------------------------------------------
+    def _judge(self, estimate):
+        if isinstance(estimate, EstimateSet):
+            return errors_and_answers_of_set
+        return partial(errors_and_answers, n_rows=len(estimate))
+
+    def _choose(self, candidates, judgments, cases, estimate):
+        is_set = isinstance(estimate, EstimateSet)
+        n_rows = 1 if is_set else len(estimate)
+        results = results_of(candidates, mean_over_rows(judgments, n_rows)[:, 0])
+        scores = results["mean_test_score"]
+        best = int(np.argmax(scores))
+        results["difference_std"] = np.full(len(scores), np.nan)
+        if isinstance(self.candidates, str) and as_query_set(self.queries).depends_on_truth:
+            # Only the truth could judge answers about the truly most frequent categories.
+            completed = self._completed(estimate)
+            knows = [candidate.knows(self.queries, completed) for candidate in candidates]
+            return Choice(results, knows.index(True))
+        if is_set:
+            default, deviations = self._compare_in_set(candidates, judgments, cases[0], estimate)
+        else:
+            default, deviations = self._compare(candidates, judgments, estimate)
+        if default is None:
+            return Choice(results, best)
+
+        results["difference_std"] = deviations
+        gain = f"{scores[best] - scores[default]:.2g}"
+        rule = rule_text(
+            results["candidate"],
+            best=best,
+            default=default,
+            lead=f"by {gain} with a standard deviation of {deviations[best]:.2g}",
+            demand=f"{self.min_z_score:g} standard deviations better",
+        )
+        return Choice(results, int(np.argmax(scores - self.min_z_score * deviations)), rule)
+
+    # Both methods return the default candidate, which others replace only if they are significantly
+    # better, and the standard deviations of the differences from its error; or None and no array.
+    def _compare(self, candidates, judgments, estimate):
+        completed = self._completed(estimate)
+        default = default_index(candidates, self.queries, completed)
+        if default is None or completed.noise is None:
+            return None, None
+        answers = np.array([judgment.answers for judgment in judgments])
+        differences = answers - answers[default]
+        queries = as_query_set(self.queries)
+        return default, self._deviations(differences, estimate, completed.noise, queries)
+
+    def _compare_in_set(self, candidates, judgments, case, estimates):
+        first_part = next(iter(case.parts.values())).estimate
+        default = default_index(candidates, None, first_part)
+        if default is None:
+            return None, None
+        queries = self._queries_by_part(estimates)
+        variances = np.zeros(len(judgments))
         for name, share in case.shares.items():  # of different users, hence independent
-            part, noise = estimates[name], estimates[name].noise
-            assert noise is not None  # as shards have it
-            answers = np.array([judgement.answers[name] for judgement in judgements])
-            differences = (answers - answers[reference])[:, None]
-            variances += (share * searches[name]._error_spread(differences, part, noise)) ** 2
-        return self._surely_best(np.sqrt(variances), reference)
+            part = estimates[name]
+            assert part.noise is not None  # an estimate with shards has noise
+            answers = np.array([judgment.answers[name] for judgment in judgments])
+            differences = (answers - answers[default])[:, None]
+            deviations = self._deviations(differences, part, part.noise, queries[name])
+            variances += (share * deviations) ** 2
+        return default, np.sqrt(variances)
+
+    def _deviations(
+        self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise, queries: QuerySet
+    ) -> np.ndarray:
+        """Return the standard deviations of differences of errors from the error of the default."""
+        # The noise of a bootstrap cancels, because each draw has both signs. With shards, the
+        # response is a mean over splits, each of which contains only some of the reports.
+        variance_ratio = 1.0
+        if self.method_ == "shards":
+            n_filled = _n_filled(estimate)
+            variance_ratio = 1 + (n_filled / self._n_test(n_filled) - 1) / self._n_splits
+        return error_deviations(
+            differences,
+            estimate,
+            noise,
+            queries,
+            variance_ratio=variance_ratio,
+            n_jobs=self.n_jobs,
+        )
 
 
 def _n_filled(estimate: FrequencyEstimate) -> int:
-    """Number of shards that have reports, of a single estimate."""
+    """Return the number of shards with reports of a single raw estimate, otherwise 0."""
     if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
         return 0
     return int(np.count_nonzero(estimate.shards.sizes))
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
+    """Return a case with an estimate for the candidates, and one to compare them with."""
     return Case(
         train, consistent_values(test, test.values)[0], queries_of(query_set, train.values[0])
     )

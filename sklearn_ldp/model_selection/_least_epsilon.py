@@ -1,4 +1,4 @@
-"""The rule by which a search of scikit-learn takes the least epsilon with a good error."""
+"""The rule by which a search of scikit-learn chooses the smallest epsilon with a good error."""
 
 from __future__ import annotations
 
@@ -16,39 +16,38 @@ _LIMITS = ("max_error", "tolerance", "standard_errors")
 
 
 @dataclass(frozen=True, kw_only=True)
-class least_epsilon:  # noqa: N801 - it is called as a function is, and can be pickled
-    """The `refit` for GridSearchCV that chooses the least epsilon with a good error.
+class least_epsilon:  # noqa: N801 - users call it like a function; a class can be pickled
+    """The `refit` for GridSearchCV that chooses the smallest epsilon with a good error.
 
-    The error nearly always falls as epsilon grows, so a search that looks at the error alone
-    chooses the largest epsilon of its grid: nothing in a score knows what privacy costs. This rule
-    names a limit of the error, and takes the least epsilon within it. If several candidates have
-    that epsilon, it takes the one with the least error.
+    The error nearly always falls as epsilon grows, and a score does not include the cost of
+    privacy. So a search that uses only the error chooses the largest epsilon of its grid. This rule
+    sets a limit for the error, and chooses the smallest epsilon within the limit. If several
+    candidates have this epsilon, it chooses the candidate with the smallest error.
 
-    Give at most one of the three limits. Without any, it is one standard error.
+    Give at most one of the three limits. Without a limit, ``standard_errors=1`` applies.
 
     Parameters
     ----------
     max_error : float, default=None
-        The error may be at most this, in the unit of the score: a mean squared error of 1e-4, for
-        example.
+        The maximum error, in the unit of the score: a mean squared error of 1e-4, for example.
     tolerance : float, default=None
-        The error may exceed the least error of all candidates by this fraction of it: 0.1 allows
-        10 % more.
+        The fraction by which the error may exceed the smallest error of all candidates. For
+        example, 0.1 allows 10 % more.
     standard_errors : float, default=None
-        The error may exceed the least error by this many of its standard errors, which are
-        computed from the spread between the folds.
+        The number of standard errors by which the error may exceed the smallest error. The
+        standard error is computed from the spread between the folds.
     epsilon : str, default=None
-        Name of the parameter in the grid, such as ``"oracle__epsilon"``; None takes the only one
-        whose name ends in "epsilon".
+        Name of the parameter in the grid, such as ``"oracle__epsilon"``. If None, use the only
+        parameter with a name that ends in "epsilon".
     score : str, default=None
-        Name of the scorer in a search with several, whose score is minus the error; None takes the
-        only one.
+        Name of the scorer in a search with several scorers. The score must be minus the error. If
+        None, use the only scorer.
 
     Raises
     ------
     ValueError
-        If several limits are given or one is not valid; when called, if no candidate is within
-        the limit, or the results do not tell the epsilon, the error or its standard error.
+        If several limits are given, or a limit is not valid. In a call, if no candidate is within
+        the limit, or the results lack the epsilon, the error or its standard error.
 
     See Also
     --------
@@ -57,18 +56,19 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
 
     Notes
     -----
-    It is called with the `cv_results_`, and returns the index of the chosen candidate. As for every
-    callable `refit`, the search then has no ``best_score_``; its error is
+    The search calls the rule with its `cv_results_`, and the rule returns the index of the chosen
+    candidate. As with every callable `refit`, the search then has no ``best_score_``. The error is
     ``-search.cv_results_["mean_test_score"][search.best_index_]``.
 
-    A search over epsilon collects from the same users again and again, so it is for simulations.
+    A search over epsilon collects from the same users many times, so it is for simulations.
 
-    The error of a search is that of its folds: the estimate comes from fewer users than there are,
-    and the truth is that of the users left out, who differ from the others by chance.
+    The error of a search is an error of its folds. The estimate comes from fewer users than there
+    are, and the truth comes from the held-out users, who differ from the others by chance.
 
     The halving searches ignore a callable `refit`. Apply the rule to their results, as in
-    ``least_epsilon()(search.cv_results_)``; it then compares the candidates of the last iteration,
-    which have seen the same number of users. But these searches drop small epsilons early.
+    ``least_epsilon()(search.cv_results_)``. The rule then compares the candidates of the last
+    iteration, in which all candidates have the same number of users. But these searches drop small
+    epsilons early.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
     ... ).fit(values)
     >>> search.best_params_
     {'epsilon': 1.0}
-    >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the least
+    >>> least_epsilon(tolerance=1)(search.cv_results_)  # any error up to twice the smallest
     2
     """
 
@@ -98,52 +98,71 @@ class least_epsilon:  # noqa: N801 - it is called as a function is, and can be p
     score: str | None = None
 
     def __post_init__(self) -> None:
-        given = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
-        fits = [isinstance(one, Real) and 0 <= float(one) < np.inf for one in given.values()]
-        if len(given) > 1 or not all(fits):
+        limits = {n: getattr(self, n) for n in _LIMITS if getattr(self, n) is not None}
+        is_valid = [isinstance(x, Real) and 0 <= float(x) < np.inf for x in limits.values()]
+        if len(limits) > 1 or not all(is_valid):
             names = ", ".join(_LIMITS)
-            raise ValueError(f"least_epsilon takes one of {names}, finite and >= 0, got {given}.")
+            raise ValueError(
+                f"least_epsilon accepts at most one of {names}, finite and >= 0, got {limits}. "
+                "Leave out the others, or give no limit for one standard error."
+            )
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        params, metrics = cv_results["params"], sorted(metric_names(cv_results))
-        keys = sorted({key for one in params for key in one})
-        name = _named("epsilon", self.epsilon, [key for key in keys if key[-7:] == "epsilon"], keys)
+        params = cv_results["params"]
+        metrics = sorted(metric_names(cv_results))
+        names = sorted({name for parameters in params for name in parameters})
+        matches = [name for name in names if name.endswith("epsilon")]
+        name = _named("epsilon", self.epsilon, matches, names)
         metric = _named("score", self.score, metrics, metrics)
-        epsilons, errors = [one.get(name) for one in params], mean_errors(cv_results, metric)
+        epsilons = [parameters.get(name) for parameters in params]
+        errors = mean_errors(cv_results, metric)
         if not all(isinstance(epsilon, Real) for epsilon in epsilons):
-            raise ValueError(f"least_epsilon needs a number {name!r} everywhere, got {epsilons}.")
-        rounds = np.asarray(cv_results.get("iter", 0))
-        errors = np.where(np.isfinite(errors) & (rounds == rounds.max()), errors, np.inf)
-        best = int(np.argmin(errors))
-        most = self._most(cv_results, metric, best, float(errors[best]))
-        if not errors[best] <= most < np.inf:
             raise ValueError(
-                f"least_epsilon found no candidate with a finite error of at most {most:g}: the "
-                f"least error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
-                'failed, give the search error_score="raise" to see what went wrong.'
+                f"least_epsilon needs a number {name!r} everywhere, got {epsilons}. Give every "
+                "candidate of the grid a value of this parameter."
             )
-        # The least epsilon first, and of equal ones the least error.
-        good = np.flatnonzero(errors <= most)
+        iterations = np.asarray(cv_results.get("iter", 0))
+        is_last = iterations == iterations.max()
+        errors = np.where(np.isfinite(errors) & is_last, errors, np.inf)
+        best = int(np.argmin(errors))
+        limit = self._limit(cv_results, metric, best, float(errors[best]))
+        if not errors[best] <= limit < np.inf:
+            raise ValueError(
+                f"least_epsilon found no candidate with a finite error of at most {limit:g}: the "
+                f"smallest error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
+                'failed, give the search error_score="raise" to see the reason.'
+            )
+        # The smallest epsilon first, and among equal ones the smallest error.
+        good = np.flatnonzero(errors <= limit)
         return int(min(good, key=lambda i: (epsilons[i], errors[i])))
 
-    def _most(self, cv_results: Mapping[str, Any], metric: str, best: int, least: float) -> float:
-        """The largest error that is good enough."""
-        if np.isinf(least):
-            return least
+    def _limit(
+        self, cv_results: Mapping[str, Any], metric: str, best: int, smallest: float
+    ) -> float:
+        """Return the largest error that is good enough."""
+        if np.isinf(smallest):
+            return smallest
         if self.max_error is not None:
             return self.max_error
         if self.tolerance is not None:
-            return least + self.tolerance * abs(least)
+            return smallest + self.tolerance * abs(smallest)
         errors, n_folds = errors_over_splits(cv_results, metric)
         if errors is None:
-            raise ValueError(f"least_epsilon needs 2 folds, or a max_error, got {n_folds} fold.")
+            raise ValueError(
+                f"least_epsilon needs 2 folds, or a max_error, got {n_folds} fold. Use cv=2 or "
+                "more, or pass max_error= or tolerance=."
+            )
         n_errors = 1.0 if self.standard_errors is None else self.standard_errors
-        return least + n_errors * float(errors[best])
+        return smallest + n_errors * float(errors[best])
 
 
-def _named(argument: str, given: str | None, found: list[str], known: list[str]) -> str:
-    if given is None and len(found) == 1:
-        return found[0]
-    if given not in known:
-        raise ValueError(f"Name {argument}= of least_epsilon, one of {known}, got {given!r}.")
-    return given
+def _named(argument: str, name: str | None, matches: list[str], known: list[str]) -> str:
+    """Return the given name, or the only match if None is given."""
+    if name is None and len(matches) == 1:
+        return matches[0]
+    if name not in known:
+        raise ValueError(
+            f"least_epsilon needs {argument}= to choose one of {known}, got {name!r}. Name one of "
+            "these."
+        )
+    return name

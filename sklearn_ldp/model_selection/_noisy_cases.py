@@ -1,4 +1,4 @@
-"""Cases to compare candidates on where nobody knows the truth: other raw estimates."""
+"""Judging candidates without the true frequencies: by other raw estimates of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.noise import Noise, as_rows, variances_after_norm
 from .._core.queries import QuerySet, query_matrix
+from .._core.support.parallel import run_in_order
 from ..metrics import query_errors
-from ._base import Case, Judgement
+from ._base import Case, Judgment
+from ._drawn_noise import plausible_frequencies, variances_of_each
+
+_PARTS = 4  # of the candidates; a task computes the variances of a part
 
 
 class SetCase(NamedTuple):
-    """A set of estimates to post-process, and what each of its parts is compared with.
+    """A set of estimates to post-process, and the estimates with which its parts are compared.
 
     Parameters
     ----------
     estimates : EstimateSet
         The set.
     parts : dict of Case
-        Its parts that have users, by name.
+        The parts of the set that have users, by name.
     """
 
     estimates: EstimateSet
@@ -34,53 +39,55 @@ class SetCase(NamedTuple):
 
     @property
     def shares(self) -> dict[Any, float]:
-        """The share of each part in the mean error over all answers."""
+        """The weight of each part in the mean error over all answers."""
         n_answers = {}
         for name, (part, truth, queries) in self.parts.items():
-            asked = queries.aligned(part.categories, part.domain)
-            n_answers[name] = asked.matrix(len(truth), truth).shape[0]
+            aligned = queries.aligned(part.categories, part.domain)
+            n_answers[name] = aligned.matrix(len(truth), truth).shape[0]
         total = sum(n_answers.values())
         return {name: n / total for name, n in n_answers.items()}
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
-    """Return the queries of a case; those that depend on the truth look at these values."""
+    """Return the queries of a case; queries that depend on the truth use these values for it."""
     if query_set.depends_on_truth:
         return query_matrix(query_set.matrix(len(values), values))
     return query_set
 
 
-def errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgement:
-    """The errors of a candidate on each case, and its mean answers (or values) for each row."""
+def errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgment:
+    """Return the errors of a candidate on all cases, and its mean answers (or values) by row."""
+    # Shapes: errors (n_cases,); answers (n_rows, n_answers), because cases are ordered by row.
     judged = [_judged(case, candidate.fit_transform(case.estimate)) for case in cases]
+    errors = np.array([error for error, _ in judged])
     answers = np.array([answer for _, answer in judged])
-    of_rows = answers.reshape(n_rows, -1, answers.shape[1])  # the cases come row by row
-    return Judgement(np.array([error for error, _ in judged]), of_rows.mean(axis=1))
+    return Judgment(errors, answers.reshape(n_rows, -1, answers.shape[1]).mean(axis=1))
 
 
 def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
-    """Return the error of one row, and its answers.
+    """Return the error of a row, and its answers.
 
     Parameters
     ----------
     case : Case
-        What the row is compared with.
+        The case, with the frequencies to compare with.
     result : FrequencyEstimate of shape (1, d)
-        What a candidate has made of the estimate of the case.
+        The estimate of the case after a candidate.
 
     Returns
     -------
     (float, ndarray)
-        The error, in which the noise of the case is the same for all candidates; and the answers,
+        The error, which contains the same noise of the case for all candidates; and the answers,
         or the values if the error has a closed form.
     """
-    queries, truth = case.queries, case.frequencies
+    queries = case.queries
+    truth = case.frequencies
     is_closed = queries.square_weights(len(truth)) is not None
     answers = result.values if is_closed else result.answer(queries)
     error = query_errors(truth, result, queries=queries)[0]
     if is_closed and result.clip_answers:
-        # Without clipping, the error over all sets is known. Drawn sets, whose noise is their own,
-        # are only to tell what clipping changes.
+        # Without clipping, the error over all sets has a closed form. Drawn sets add noise of
+        # their own, so they only show how much clipping changes the error.
         unclipped = replace(result, clip_answers=False)
         drawn = query_matrix(queries.matrix(len(truth)))
         error += query_errors(truth, unclipped, queries=queries)[0]
@@ -88,7 +95,7 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
     return error, answers[0]
 
 
-def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement:
+def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgment:
     """Return the errors of a candidate on whole sets, and its mean answers.
 
     Parameters
@@ -96,21 +103,78 @@ def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgement
     candidate : post-processor
         The candidate.
     cases : list of SetCase
-        All of the same parts.
+        Sets with the same parts.
 
     Returns
     -------
-    Judgement
-        One error for each case, the mean over all answers of all parts; and the answers by name.
+    Judgment
+        An error for each case, the mean over all answers of all parts; and the answers by name.
     """
     errors = []
     answers: dict[Any, list[np.ndarray]] = {name: [] for name in cases[0].parts}
     for case in cases:
-        made, shares, error = candidate.fit_transform(case.estimates), case.shares, 0.0
+        processed = candidate.fit_transform(case.estimates)
+        shares = case.shares
+        error = 0.0
         for name, part in case.parts.items():
-            of_part, answer = _judged(part, made[name])
-            error += shares[name] * of_part
+            part_error, answer = _judged(part, processed[name])
+            error += shares[name] * part_error
             answers[name].append(answer)
         errors.append(error)
     means = {name: np.mean(rows, axis=0) for name, rows in answers.items()}
-    return Judgement(np.array(errors), means)
+    return Judgment(np.array(errors), means)
+
+
+def error_deviations(
+    differences: np.ndarray,
+    estimate: FrequencyEstimate,
+    noise: Noise,
+    queries: QuerySet,
+    *,
+    variance_ratio: float,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Return the standard deviations of differences between the errors of candidates.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_candidates, n_rows, n_answers)
+        Differences between the answers of each candidate and the answers of the default.
+    estimate : FrequencyEstimate of shape (n_rows, d)
+        The raw estimate.
+    noise : Noise
+        The noise of the estimate.
+    queries : QuerySet
+        The queries.
+    variance_ratio : float
+        Variance of the response (the raw estimate that candidates are compared with), relative
+        to the variance of `estimate`.
+    n_jobs : int or None
+        Number of joblib workers.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates,)
+        Standard deviations.
+    """
+    # The squared distance to a noisy response changes with the noise in proportion to the
+    # differences of the answers. So the noise of a difference of errors is a linear answer.
+    d = estimate.shape[1]
+    queries = queries.aligned(estimate.categories, estimate.domain)
+    weights = queries.square_weights(d)
+    tasks = []
+    for i, values in enumerate(estimate.values):
+        if weights is not None:
+            rows = (weights[0] - weights[1]) * differences[:, i]
+        else:
+            matrix = queries.matrix(d, values)
+            rows = differences[:, i] @ matrix / matrix.shape[0]
+        row_noise = noise.of_rows(i)
+        frequencies = plausible_frequencies(estimate, values)
+        parts = np.array_split(rows, _PARTS)
+        tasks += [(row_noise, as_rows(part), frequencies) for part in parts]
+    # Norm does not apply to frequencies that overlap, and their covariances are unknown.
+    variances_of = variances_after_norm if estimate.sums_to_one else variances_of_each
+    variances = np.concatenate(run_in_order(variances_of, tasks, n_jobs))
+    totals = variances.reshape(-1, len(differences)).sum(axis=0)
+    return 2 * np.sqrt(totals * variance_ratio) / len(estimate)

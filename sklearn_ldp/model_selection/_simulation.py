@@ -1,27 +1,24 @@
-"""Studies: simulated errors of oracles and post-processors on known frequencies."""
+"""Studies: simulated errors of oracles and post-processors for known frequencies."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._core.displays import ErrorCurveDisplay
 from .._core.domains.values import objects
 from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
 from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, QuerySet, as_query_set
-from .._core.support.files import errors_name
 from .._core.support.locks import cached_property
 from .._core.support.pandas import import_library
 from .._core.support.parallel import run
@@ -30,14 +27,13 @@ from .._core.support.random import RandomState, root_entropy
 from .._core.support.text import format_table
 from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
-from ..inspection import ErrorCurveDisplay
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
+from ._study_file import StudyFile
 
 _SHOWN = 20
-_HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,12 +46,12 @@ class ErrorStudy:
     Parameters
     ----------
     columns : dict of ndarray of shape (n_rows,)
-        What each row is about: "population", "n_samples", "oracle", "epsilon", "postprocessor",
-        "queries", "metric".
+        The combination of each row: "population", "n_samples", "oracle", "epsilon",
+        "postprocessor", "queries", "metric".
     errors : ndarray of shape (n_rows, n_repeats)
-        The error of each simulated collection. Rows of the same population, number of users,
-        oracle and epsilon come from the same collections, in the same order, so that they can be
-        compared in pairs.
+        The error of each simulated collection. Rows with the same population, number of users,
+        oracle and epsilon come from the same collections, in the same order, so their errors can
+        be compared in pairs.
 
     Examples
     --------
@@ -95,7 +91,7 @@ class ErrorStudy:
         if column in _STATISTICS:
             return getattr(self, column)
         known = ", ".join([*self.columns, *_STATISTICS])
-        raise KeyError(f"An ErrorStudy has no column {column!r}; it has {known}.")
+        raise KeyError(f"An ErrorStudy has no column {column!r}; it has {known}. Use one of these.")
 
     def plot(self, **kwargs: Any) -> ErrorCurveDisplay:
         """Plot the errors (needs matplotlib).
@@ -103,7 +99,7 @@ class ErrorStudy:
         Parameters
         ----------
         **kwargs : dict
-            Passed on to :meth:`sklearn_ldp.inspection.ErrorCurveDisplay.from_results`, such as
+            Arguments of :meth:`sklearn_ldp.inspection.ErrorCurveDisplay.from_results`, such as
             ``x="n_samples"`` or ``by="oracle"``.
 
         Returns
@@ -114,12 +110,12 @@ class ErrorStudy:
         return ErrorCurveDisplay.from_results(self, **kwargs)
 
     def select(self, **conditions: Any) -> ErrorStudy:
-        """Return the rows that fulfil all conditions.
+        """Return the rows that satisfy all conditions.
 
         Parameters
         ----------
         **conditions : value or list of values
-            For each column, the value or the values to keep.
+            For each column, the value or the list of values that select rows.
 
         Returns
         -------
@@ -138,7 +134,7 @@ class ErrorStudy:
         return ErrorStudy({k: v[keep] for k, v in self.columns.items()}, self.errors[keep])
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Return all columns, and the mean error, standard deviation and standard error.
+        """Return all columns, with the mean error, standard deviation and standard error.
 
         Returns
         -------
@@ -179,7 +175,7 @@ class ErrorStudy:
 
     def __repr__(self) -> str:
         title = f"{type(self).__name__} of {len(self)} rows and {self.errors.shape[1]} repeats"
-        # Columns that have the same value in every row are left out.
+        # Columns with the same value in every row are not shown.
         varied = [c for c, v in self.columns.items() if len(set(v.tolist())) > 1 or c in _ALWAYS]
         header = [*varied, "error", "+-"]
         shown = min(len(self), _SHOWN)
@@ -201,85 +197,10 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _line_digest(key: str, errors: list[float]) -> str:
-    """The digest of a line that holds these errors."""
-    return hashlib.sha256(json.dumps([key, errors]).encode()).hexdigest()[:32]
-
-
-# -- the file of a study that is under way -----------------------------------------------------
-class StudyFile:
-    """An append-only file of JSON lines, each of which holds a key and its errors.
-
-    Only complete lines count. If a killed process has left an incomplete last line, the next
-    process that opens the file removes it. Only one process may write at a time.
-
-    Parameters
-    ----------
-    path : path-like or None
-        The file, created if missing; with None nothing is kept.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such a ledger, or is damaged.
-    """
-
-    def __init__(self, path: FilePath | None):
-        self._path = None if path is None else Path(path)
-        self._known: dict[str, list[float]] = {}
-        if self._path is None:
-            return
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            content = b""
-        whole = content[: content.rfind(b"\n") + 1]
-        header, *lines = whole.splitlines() or [b""]
-        # The header may have been cut off by a kill; then the content is its beginning.
-        if content and not _HEADER.startswith(header if whole else content):
-            raise ValueError(
-                f"{self._path} is not a checkpoint of simulate_errors, or is one of another "
-                "version; give the name of a new file."
-            )
-        for number, line in enumerate(lines, start=2):
-            try:
-                entry = json.loads(line)
-                key, found = entry["key"], [float(error) for error in entry["errors"]]
-                if entry["sha256"] != _line_digest(key, found):
-                    raise ValueError("another digest")
-                self._known[key] = found
-            except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-                raise ValueError(
-                    f"{self._path} is damaged in line {number}: remove the line, and its errors "
-                    "are computed again."
-                ) from error
-        if not whole:
-            self._path.write_bytes(_HEADER + b"\n")
-        elif len(whole) < len(content):
-            os.truncate(self._path, len(whole))
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._known
-
-    def __getitem__(self, key: str) -> np.ndarray:
-        return np.array(self._known[key])
-
-    def add(self, errors: dict[str, np.ndarray]) -> None:
-        """Keep the errors of some keys; they are on disk when this returns."""
-        entries = {key: values.tolist() for key, values in errors.items()}
-        self._known.update(entries)
-        if self._path is None:
-            return
-        with errors_name(self._path), self._path.open("a", encoding="utf-8") as file:
-            for key, values in entries.items():
-                line = {"key": key, "errors": values, "sha256": _line_digest(key, values)}
-                file.write(f"{json.dumps(line)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-
 # -- the study -------------------------------------------------------------------------------------
-_TASK = 400_000  # estimates post-processed by one task, which takes about a tenth of a second
+_TASK = 400_000  # frequencies that a task post-processes, in about a tenth of a second
+# Parameters of oracles that the study sets itself.
+_STUDY_PARAMETERS = {"categories": "auto", "input": "values"}
 
 
 def simulate_errors(
@@ -299,34 +220,34 @@ def simulate_errors(
 ) -> ErrorStudy:
     """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.
 
-    For each cell, that is each combination of population, number of users, oracle and epsilon,
-    whole collections are simulated from the counts. Every post-processor then works on the same
-    simulated estimates, so that the errors can be compared in pairs. Users are not simulated one
-    by one, so a study takes only seconds.
+    A cell is a combination of population, number of users, oracle and epsilon. For each cell, whole
+    collections are simulated from the counts. Every post-processor then processes the same
+    simulated estimates, so the errors can be compared in pairs. Users are not simulated
+    individually, so a study takes only seconds.
 
-    The work is done by joblib with the backend that :func:`joblib.parallel_config` selects
-    ("loky", "threading", "dask", "ray"). Neither the backend nor `n_jobs` changes a bit of the
-    result. The rest of the study does not change it either: the random numbers of a cell depend
-    only on the seed and on the cell.
+    The joblib backend is the one that :func:`joblib.parallel_config` selects ("loky", "threading",
+    "dask", "ray"). The result depends neither on the backend nor on `n_jobs`. The result of a cell
+    does not depend on the other cells, because its random numbers depend only on the seed and the
+    cell.
 
     Parameters
     ----------
     oracles : oracle, list or dict of them
-        The keys of a dict are the names in the result; otherwise each oracle is named by its repr.
+        The oracles. The names in the result are the keys of the dict, otherwise the reprs.
     postprocessors : "all", list or dict
-        Post-processors or Pipelines of them. The values of a dict may be post-processors, whose
-        keys are their names in the result, or grids of parameters, whose keys are class names. A
-        search among the post-processors chooses anew for each simulated estimate.
+        Post-processors or Pipelines of them. A dict contains post-processors by their names in the
+        result, or grids of parameters by class names. If a post-processor is a search, it chooses
+        separately for each simulated estimate.
     frequencies : array-like of shape (d,), or dict of them
-        True frequencies, which sum to 1, of one population or of several named populations; whole
-        counts if `n_samples` is None.
+        True frequencies of a population, which sum to 1, or a dict of several named populations.
+        If `n_samples` is None, whole counts.
     n_samples : int, list of int or None, default=None
-        Numbers of users; None takes the sum of the counts. The users of a population are the whole
-        numbers nearest to its frequencies, the same in each repeat.
+        Numbers of users. The numbers of users by category are the whole numbers nearest to the
+        frequencies, the same in each repeat. If None, use the sum of the counts.
     epsilons : float, list of float or None, default=None
-        Privacy budgets; None takes the epsilon of each oracle.
+        Privacy budgets. If None, use the epsilon of each oracle.
     queries : query set, dict of them, or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
     metrics : {"mse", "mae"}, callable, or list of them, default="mse"
         Errors of the answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     n_repeats : int, default=30
@@ -334,11 +255,11 @@ def simulate_errors(
     n_jobs : int, default=None
         Number of joblib workers.
     random_state : int, RandomState or Generator, default=0
-        Seed. With an int the study is reproducible; a generator is advanced by each call.
+        Seed. With an int the study is reproducible; each call advances a generator.
     checkpoint : path-like, default=None
-        A file that keeps the errors of each finished cell, created if missing. If the same call is
-        repeated, it resumes from this file, and a larger study computes only what is new. The file
-        is text (JSON lines).
+        A file that stores the errors of each finished cell, created if missing. If the same call is
+        repeated, it resumes from this file, and a larger study computes only its new cells. The
+        file is text (JSON lines).
     progress : bool, default=False
         Whether to show the progress on stderr.
 
@@ -350,7 +271,8 @@ def simulate_errors(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not valid or two of them do not match; raised before the work starts.
+        If a parameter is not valid, or two parameters do not match. These errors are raised before
+        the work starts.
 
     References
     ----------
@@ -375,20 +297,28 @@ def simulate_errors(
     OLH     1        NormSub        8.13e-06  2.48e-07
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
-        raise ValueError(f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}.")
+        raise ValueError(
+            f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number "
+            "of simulated collections, such as 30."
+        )
     posts = _named_postprocessors(postprocessors)
-    listed = queries if isinstance(queries, Mapping) else {repr(as_query_set(queries)): queries}
-    asked = {str(name): as_query_set(one) for name, one in listed.items()}
-    given = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
-    judged = _by_name(given, "metrics", lambda m: m if isinstance(m, str) else m.__name__)
-    entropy, named = root_entropy(random_state), _named_oracles(oracles)
+    if not isinstance(queries, Mapping):
+        queries = {repr(as_query_set(queries)): queries}
+    query_sets = {str(name): as_query_set(query_set) for name, query_set in queries.items()}
+    is_single = isinstance(metrics, str) or callable(metrics)
+    listed_metrics: list[Any] = [metrics] if is_single else list(metrics)
+    named_metrics = _by_name(
+        listed_metrics, "metrics", lambda m: m if isinstance(m, str) else m.__name__
+    )
+    entropy = root_entropy(random_state)
+    named_oracles = _named_oracles(oracles)
     cells = [
-        _Cell(population, counts, name, made, int(n_repeats), entropy)
+        _Cell(population, counts, name, oracle_at_epsilon, int(n_repeats), entropy)
         for population, counts in _populations(frequencies, n_samples)
-        for name, oracle in named.items()
-        for made in _with_each_epsilon(oracle, epsilons, len(counts))
+        for name, oracle in named_oracles.items()
+        for oracle_at_epsilon in _with_each_epsilon(oracle, epsilons, len(counts))
     ]
-    rows = [row for cell in cells for row in _rows(cell, posts, asked, judged)]
+    rows = [row for cell in cells for row in _rows(cell, posts, query_sets, named_metrics)]
     ledger = StudyFile(checkpoint)
     tasks = _tasks([row for row in rows if row.key not in ledger])
     with Progress(len(tasks), is_shown=progress and bool(tasks)) as bar:
@@ -400,7 +330,7 @@ def simulate_errors(
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """One oracle on one population: the collections that are simulated together."""
+    """An oracle and a population: the collections that are simulated together."""
 
     population: str
     counts: np.ndarray
@@ -419,10 +349,10 @@ class _Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all that the simulated estimates depend on; it seeds their random numbers.
+        """Return a digest of all inputs of the simulation, which seeds its random numbers.
 
-        Neither the version of the package nor the file of the oracle is part of it: a seeded study
-        stays the same when they change.
+        The digest includes neither the version of the package nor the module of the oracle, so
+        that a seeded study stays the same when these change.
         """
         return _digest(self.counts, _whole_repr(self.oracle), self.n_repeats, self.entropy)
 
@@ -436,7 +366,7 @@ class _Cell:
 
 
 class _Row(NamedTuple):
-    """One row of the result, and the key under which its errors are kept."""
+    """A row of the result, and the key of its errors in the checkpoint."""
 
     cell: _Cell
     post_name: str
@@ -449,23 +379,24 @@ class _Row(NamedTuple):
 
 
 def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
-    """Yield the rows of a cell; what does not fit its population fails here, before any work."""
+    """Yield the rows of a cell; queries that do not fit its population fail here."""
     digests = {}
-    for name, asked in queries.items():
+    for name, query_set in queries.items():
         for metric in metrics.values():
-            query_errors(cell.truth, cell.truth[None], queries=asked, metric=metric)
-        matrix = asked.matrix(len(cell.counts), cell.truth)
-        digests[name] = _digest(repr(asked), matrix.indptr, matrix.indices, matrix.data)
+            query_errors(cell.truth, cell.truth[None], queries=query_set, metric=metric)
+        matrix = query_set.matrix(len(cell.counts), cell.truth)
+        digests[name] = _digest(repr(query_set), matrix.indptr, matrix.indices, matrix.data)
     for post_name, post in posts.items():
-        what = __version__, type(cell.oracle).__module__, type(post).__module__, _whole_repr(post)
-        for queries_name, asked in queries.items():
+        modules = type(cell.oracle).__module__, type(post).__module__
+        code = __version__, *modules, _whole_repr(post)
+        for queries_name, query_set in queries.items():
             for metric_name, metric in metrics.items():
-                key = _digest(cell.digest, what, digests[queries_name], metric_name)
-                yield _Row(cell, post_name, post, queries_name, asked, metric_name, metric, key)
+                key = _digest(cell.digest, code, digests[queries_name], metric_name)
+                yield _Row(cell, post_name, post, queries_name, query_set, metric_name, metric, key)
 
 
 def _tasks(rows: list[_Row]) -> list[list[_Row]]:
-    """Return groups of rows that are large enough to send to a worker; a cell is never split."""
+    """Return groups of rows that are large enough for a worker, without splitting a cell."""
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
@@ -499,52 +430,55 @@ def _processed(post: Any, simulated: FrequencyEstimate) -> FrequencyEstimate:
     if not isinstance(post, BaseSearch):
         return clone(post).fit_transform(simulated)
     # A search chooses once for all rows of an estimate, but here each row is another collection.
-    picks = [clone(post).fit_transform(one) for one in simulated]
-    return simulated.with_values(np.concatenate([pick.values for pick in picks]), by="search")
+    results = [clone(post).fit_transform(row) for row in simulated]
+    return simulated.with_values(np.concatenate([row.values for row in results]), by="search")
 
 
 # -- from the parameters to cells -----------------------------------------------------------------
 def _with_each_epsilon(oracle: BaseOracle, epsilons: Any, d: int) -> Iterator[BaseOracle]:
-    of_study = {"categories": "auto", "input": "values", "n_jobs": None}
     for epsilon in [oracle.epsilon] if epsilons is None else np.atleast_1d(epsilons):
-        made = clone(oracle).set_params(epsilon=float(epsilon), **of_study)
-        made.channel(d)  # refuses parameters that do not fit the domain
-        yield made.set_params(random_state=None)
+        copy = clone(oracle).set_params(epsilon=float(epsilon), n_jobs=None, **_STUDY_PARAMETERS)
+        copy.channel(d)  # refuses parameters that do not fit the domain
+        yield copy.set_params(random_state=None)
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the name and the whole counts of each population, for each number of users."""
     named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
-    for name, given in named.items():
-        of = f" of {name!r}" if name else ""
+    for name, population in named.items():
+        label = f"frequencies of {name!r}" if name else "frequencies"
         try:
-            values = np.asarray(given, dtype=np.float64)
+            values = np.asarray(population, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"simulate_errors needs frequencies{of} or counts, a number for each category, not "
-                "users' values: count them first, as value_counts() of a pandas Series does."
+                f"simulate_errors needs {label} or counts, a number for each category, not users' "
+                "values. Count the values first, for example by value_counts() of a pandas Series."
             ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
-                f"simulate_errors needs frequencies{of} that are finite and >= 0, of shape (d,), "
-                f"got an array of shape {values.shape}."
+                f"simulate_errors needs {label} that are finite and >= 0, of shape (d,), got an "
+                f"array of shape {values.shape}. Pass one number for each category."
             )
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs n_samples=, or whole counts instead of frequencies{of}."
+                    f"simulate_errors needs numbers of users, got {label}. Pass n_samples=, or "
+                    "whole counts instead."
                 )
-            whole = given if np.asarray(given).dtype.kind in "iu" else values
-            yield str(name), check_counts(whole, f"simulate_errors: frequencies{of}")
+            counts = population if np.asarray(population).dtype.kind in "iu" else values
+            yield str(name), check_counts(counts, f"simulate_errors: {label}")
             continue
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
             raise ValueError(
-                f"simulate_errors needs frequencies{of} that sum to 1, got a sum of "
-                f"{values.sum():.6g}; divide by it, or give counts and no n_samples."
+                f"simulate_errors needs {label} that sum to 1, got a sum of {values.sum():.6g}. "
+                "Divide by the sum, or pass counts without n_samples."
             )
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
-                raise ValueError(f"simulate_errors needs n_samples >= 1, integers, got {size!r}.")
+                raise ValueError(
+                    f"simulate_errors needs n_samples >= 1, integers, got {size!r}. Pass numbers "
+                    "of users."
+                )
             check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
 
@@ -552,24 +486,28 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
 def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     if isinstance(oracles, type):
         raise TypeError(
-            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself."
+            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class. Create an "
+            "instance."
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors is for oracles of one column, got {type(oracles).__name__}: give "
-            "that of one column, or judge survey.simulate(counts, n_repeats) by query_errors."
+            f"simulate_errors needs oracles of one column, got {type(oracles).__name__}. Pass the "
+            "oracle of a column, or pass survey.simulate(counts, n_repeats) to query_errors."
         )
     is_named = isinstance(oracles, Mapping)
-    given = oracles.values() if is_named else oracles
-    given = [given] if isinstance(given, BaseOracle) else list(given)
-    for oracle in given:
+    listed = oracles.values() if is_named else oracles
+    listed = [listed] if isinstance(listed, BaseOracle) else list(listed)
+    for oracle in listed:
         if not isinstance(oracle, BaseOracle):
-            raise TypeError(f"simulate_errors needs oracles such as OLH(), got {oracle!r}.")
+            raise TypeError(
+                f"simulate_errors needs oracles such as OLH(), got {oracle!r}. Pass an oracle, or "
+                "a list or dict of oracles."
+            )
     if is_named:
-        return dict(zip(map(str, oracles), given, strict=True))
+        return dict(zip(map(str, oracles), listed, strict=True))
     # The repr of an oracle, without the parameters that the study sets.
-    of_study = {"epsilon": 1.0, "categories": "auto", "input": "values", "random_state": None}
-    return _by_name(given, "oracles", lambda o: candidate_name(clone(o).set_params(**of_study)))
+    defaults = {"epsilon": 1.0, "random_state": None, **_STUDY_PARAMETERS}
+    return _by_name(listed, "oracles", lambda o: candidate_name(clone(o).set_params(**defaults)))
 
 
 def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
@@ -577,17 +515,19 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
     if is_mapping and all(hasattr(post, "fit") for post in postprocessors.values()):
         posts = as_candidates(list(postprocessors.values()), "simulate_errors")
         return dict(zip(map(str, postprocessors), posts, strict=True))
-    given = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
-    posts = as_candidates(given, "simulate_errors")
+    candidates = [postprocessors] if hasattr(postprocessors, "fit") else postprocessors
+    posts = as_candidates(candidates, "simulate_errors")
     return _by_name(posts, "postprocessors", candidate_name)
 
 
-def _by_name(given: list, what: str, name: Callable[[Any], str]) -> dict[str, Any]:
-    named = {name(one): one for one in given}
-    if len(named) < len(given) or not named:
+def _by_name(entries: list, kind: str, name: Callable[[Any], str]) -> dict[str, Any]:
+    """Return entries of a kind by their names, or raise ValueError if two names are equal."""
+    names = [name(entry) for entry in entries]
+    named = dict(zip(names, entries, strict=True))
+    if len(named) < len(entries) or not named:
         raise ValueError(
-            f"simulate_errors needs at least one of the {what}, and all with different names, got "
-            f"{[name(one) for one in given]}; give a dict to name them."
+            f"simulate_errors needs at least one of the {kind}, and all with different names, got "
+            f"{names}. Pass a dict to name them."
         )
     return named
 
@@ -604,7 +544,7 @@ def _columns(rows: list[_Row]) -> dict[str, np.ndarray]:
     }
 
 
-# -- keys: what a result depends on ---------------------------------------------------------------
+# -- keys: digests of the inputs of a result ------------------------------------------------------
 def _whole_repr(estimator: Any) -> str:
     return estimator.__repr__(N_CHAR_MAX=10**6)
 

@@ -1,11 +1,12 @@
-"""The papers' search, on a synthetic data set that is fitted to the estimate."""
+"""The search of the papers, on a synthetic data set that is fitted to the estimate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -21,73 +22,98 @@ from .._core.support.typing import Metric
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub
-from ._base import BaseSearch, Candidates, Case, Judgement, PostProcessor, candidates_knowing
+from ._base import (
+    BaseSearch,
+    Candidates,
+    Case,
+    Choice,
+    Judgment,
+    PostProcessor,
+    candidates_knowing,
+    default_index,
+    mean_over_rows,
+    refuse_changed,
+    results_of,
+    rule_text,
+)
 from ._drawn_noise import simulator
 
-_MOST_REPEATS, _LEAST_REPEATS = 30, 10
+_MAX_REPEATS = 30
+_MIN_REPEATS = 10
 _ENOUGH = 500_000  # estimates of single categories, in all repeats
-_ENOUGH_TOLD = 50_000  # the same if a candidate knows the queries, which takes longer
-# The reference, which knows the queries, is left for an error below this part of its own, beyond so
-# many standard errors of the ratio in the simulation. The first pair was chosen on 25 November 2026
-# among 20, on cities of 14 countries, words, names and aircraft (groups, groups by lot, top ten);
-# the second stayed, as it was better than the first on seven ordered populations then
-# (doc/notes/choosing.md).
-_SURE, _SURE_OF_RANGES = (0.85, 2.0), (0.95, 0.0)
+_ENOUGH_WITH_QUERIES = 50_000  # the same if a candidate uses the queries, which takes longer
+
+
+class _Demand(NamedTuple):
+    """How much better than the default a candidate must be in the simulation."""
+
+    ratio: float  # of the errors, which must be smaller
+    n_standard_errors: float  # by which the ratio must be smaller
+
+
+# The first demand was chosen on 25 November 2026 among 20, on cities of 14 countries, words, names
+# and aircraft (groups, random groups, top ten). Ranges keep an earlier demand, because it was
+# better than the first one on seven ordered populations (doc/notes/choosing.md).
+_DEMAND = _Demand(ratio=0.85, n_standard_errors=2.0)
+_DEMAND_OF_RANGES = _Demand(ratio=0.95, n_standard_errors=0.0)
 
 
 class SyntheticSearch(BaseSearch):
     """Choose the post-processor that does best on a synthetic data set fitted to the estimate.
 
     A synthesizer turns the estimate into a distribution, from which synthetic users are made. The
-    same oracle is simulated on them `n_repeats` times, and every candidate post-processes the same
-    simulated estimates. The candidate with the least error with respect to the synthetic users is
-    chosen (2020 paper, section V-D, Figure 9). No raw value is needed, so it costs no privacy.
+    same oracle is simulated on these users `n_repeats` times, and every candidate post-processes
+    the same simulated estimates. The candidate with the smallest error with respect to the
+    synthetic users is chosen (2020 paper, section V-D, Figure 9). The search uses no raw value, so
+    it costs no privacy.
 
-    The choice is biased towards what the synthesizer assumes. Norm-Sub, the paper's choice, keeps
-    the largest errors, so that its population has too few and too frequent categories where data
-    are weak. EmpiricalBayes assumes that categories, or groups of them, are exchangeable, so that
-    its population is too flat. With a power law the power-law method chooses itself. Therefore the
-    default takes two populations, those of Norm-Sub and of EmpiricalBayes, and judges by the
-    geometric mean of the errors on both. It leaves EmpiricalBayes, if that is a candidate (and the
-    one that knows the queries, if there is one), only for one that is better by 15 %% and by two
-    standard errors of the simulation; for ranges, by 5 %%. This is unpublished;
-    ``synthesizer=NormSub()`` is the search of the paper.
+    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the paper's choice,
+    keeps the largest errors. So its population has too few and too frequent categories if the data
+    are weak. EmpiricalBayes assumes that categories, or groups of them, are exchangeable. So its
+    population is too flat. A power-law synthesizer leads to the choice of the power-law method.
+    Therefore the default synthesizers are both Norm-Sub and EmpiricalBayes, and the error is the
+    geometric mean of the errors on both populations. EmpiricalBayes, if it is a candidate, is the
+    default choice (if there are several, the one that uses the queries). Another candidate replaces
+    the default only if it is better by 15 % and by two standard errors of the simulation; for
+    ranges, by 5 %. This is unpublished; ``synthesizer=NormSub()`` is the search of the paper.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may hold Pipelines of them. "all" takes
-        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes that knows
-        the queries if they are groups, ranges or ``top_k``. A dict gives a grid of parameters for
+        The post-processors to choose from; a list may contain Pipelines of them. "all" means
+        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes that uses
+        the queries if they are groups, ranges or ``top_k``. A dict has a grid of parameters for
         each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and every
-        combination is a candidate. Of a list without EmpiricalBayes the least error is taken, be it
-        surely less or not: add ``EmpiricalBayes(queries=...)``, which is then the one to beat, or
-        take :class:`~sklearn_ldp.SyntheticStack`, which averages such candidates.
+        combination is a candidate. If the list contains no EmpiricalBayes, the candidate with the
+        smallest error is chosen, even if the difference is not significant. Add
+        ``EmpiricalBayes(queries=...)`` as the default choice, or use
+        :class:`~sklearn_ldp.SyntheticStack` to average the candidates.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
         For a set of estimates also a mapping by the names of parts.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or any function of the true and the
         estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
-        The post-processor that turns the estimate into a distribution; None takes both
-        :class:`~sklearn_ldp.NormSub` and :class:`~sklearn_ldp.EmpiricalBayes`, which knows the
-        groups or ranges that are asked for. If it leaves negative values, they are set to 0, and
-        the rest is scaled to the sum 1.
+        The post-processor that turns the estimate into a distribution. Negative values of its
+        result are set to 0, and the other values are scaled to the sum 1. If None, use both
+        :class:`~sklearn_ldp.NormSub` and :class:`~sklearn_ldp.EmpiricalBayes`, which uses the
+        queries if they are groups or ranges.
     n_repeats : int or "auto", default="auto"
-        Number of simulated collections, half of them from each of two populations. "auto" takes 30
-        of them; in domains of more than 16,666 categories, whose errors vary less, 500,000 divided
-        by the number of categories, but at least 10. Where a candidate of "all" knows groups or
-        top_k, which takes longer, that begins with 1,666 categories (50,000); with ranges it is 10.
+        Number of simulated collections, half of them from each of two populations. "auto" means
+        30. In domains of more than 16,666 categories, where errors vary less, it means 500,000
+        divided by the number of categories, but at least 10. If a candidate of "all" uses groups or
+        top_k, which takes longer, the limits are 1,666 categories and 50,000; for ranges, "auto"
+        means 10.
     oracle : oracle, default=None
-        The oracle to simulate; None takes the one that made the estimate. It is required with a
-        plain array.
+        The oracle to simulate. If None, use the oracle of the estimate. Required for a plain array.
     n_samples : int, default=None
-        Number of users; None takes that of the estimate. It is required with a plain array.
+        Number of users. If None, use the number of users of the estimate. Required for a plain
+        array.
     %(n_jobs)s
     %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the simulated collections; None takes the randomness of the oracle.
+        Seed of the simulated collections. If None, use the `random_state` of the oracle.
 
     Attributes
     ----------
@@ -95,19 +121,19 @@ class SyntheticSearch(BaseSearch):
         With two populations the scores of each are scaled to the geometric mean of both.
     %(best)s
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimate, post-processed by the best candidate.
+        The estimate after the chosen candidate.
     %(fitted)s
 
     See Also
     --------
     SyntheticStack : Averages the candidates instead of picking one.
-    HeldOutSearch : Judges the candidates on held-out reports, or noisy copies, instead.
+    HeldOutSearch : Judges the candidates on held-out reports, or on noisy copies.
 
     Notes
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
-    error in every category exceeds that of NormSub by over 5 % in 1 of 72 cells, by a factor of
-    1.24. The synthetic users are then mostly made of noise.
+    error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
+    factor of 1.24. The synthetic users then mostly reproduce noise.
 
     References
     ----------
@@ -169,113 +195,140 @@ class SyntheticSearch(BaseSearch):
     def _error_name(self):
         return f"{self._metric_name} on synthetic data"
 
-    def _judgements(self, candidates, cases, estimate):
-        return self._of_each(_errors, candidates, cases, self.metric)
-
-    def _splits(self, errors, n_rows):
-        n_populations = 2 if self.synthesizer is None else 1
-        each = errors.reshape(len(errors), n_populations, n_rows, -1).mean(axis=2)
-        means = each.mean(axis=2, keepdims=True)
-        if np.all(means > 0):  # which a metric of the user's may not be
-            each = each * (np.exp(np.log(means).mean(axis=1, keepdims=True)) / means)
-        return each.reshape(len(errors), -1)
-
-    def _choice(self, candidates, judgements, estimate):
-        errors = -self.results_["mean_test_score"]
-        self.results_.are_simulated_mse = self.metric == "mse"
-        self._rule = ""
-        best = int(np.argmin(errors))
-        reference = self._reference(candidates, self.queries, self._completed(estimate))
-        if self.synthesizer is not None or reference is None or np.any(errors <= 0):
-            return best
-        scaled = self._splits(np.array([one.errors for one in judgements]), len(estimate))
-        n_free = scaled.shape[1] - 2  # each population has its mean
-        if n_free == 0:
-            return reference
-        # By the delta method, the standard error of the logarithm of the ratio.
-        scaled /= errors[:, None]
-        spread = (scaled - scaled[reference]).std(axis=1) / np.sqrt(n_free)
-        share, sigmas = _SURE_OF_RANGES if as_query_set(self.queries).ordered else _SURE
-        is_sure = errors / errors[reference] * np.exp(sigmas * spread) < share
-        chosen = int(np.argmin(np.where(is_sure, errors, np.inf))) if is_sure.any() else reference
-        gain = f"{1 - errors[best] / errors[reference]:.0%}"
-        self._state_rule(
-            best,
-            reference,
-            f"with a {self._metric_name} in the simulation that is {gain} smaller",
-            f"at least {1 - share:.0%} better{f', by {sigmas:g} standard errors' * (sigmas > 0)}",
-        )
-        return chosen
-
-    def _cases(self, estimate):
+    # -- the cases ----------------------------------------------------------------------------
+    def _make_cases(self, estimate):
         oracle = self.oracle if self.oracle is not None else simulator(estimate)
         n_samples = self.n_samples
         if n_samples is None and estimate.noise is not None:
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
             raise ValueError(
-                f"{type(self).__name__} must know which oracle made the estimate, and of how many "
-                "users: pass the FrequencyEstimate that it returns, or give oracle= and n_samples=."
+                f"{type(self).__name__} needs the oracle of the estimate and its number of users, "
+                "but got an estimate without them. Pass the FrequencyEstimate that the oracle "
+                "returned, or give oracle= and n_samples=."
             )
-        self._refuse_changed(estimate)
-        query_set, d = as_query_set(self.queries), estimate.shape[1]
+        refuse_changed(estimate, type(self).__name__)
+        query_set = as_query_set(self.queries)
+        d = estimate.shape[1]
         domain = estimate.domain if has_bins(estimate.domain) else estimate.categories
         oracle = clone(oracle).set_params(categories=domain, input="values")
-        # Queries for another number of categories fail here, before anything is simulated.
+        # Queries for another number of categories fail here, before any simulation.
         equal = FrequencyEstimate(np.full((1, d), 1 / d), domain)
         query_errors(equal.values[0], equal, queries=query_set, metric=self.metric)
-        completed, synthesizers = self._completed(estimate), [self.synthesizer]
+        completed = self._completed(estimate)
+        synthesizers = [self.synthesizer]
         if self.synthesizer is None:
-            # One that knows what the largest frequencies are is no distribution.
-            asked = None if query_set.depends_on_truth else self.queries
-            synthesizers = [NormSub(), EmpiricalBayes(queries=asked)]
+            # An EmpiricalBayes for the most frequent categories returns no distribution.
+            queries = None if query_set.depends_on_truth else self.queries
+            synthesizers = [NormSub(), EmpiricalBayes(queries=queries)]
         n_repeats = -(-self._n_repeats(completed) // len(synthesizers))
         seed = oracle.random_state if self.random_state is None else self.random_state
         sizes = np.broadcast_to(n_samples, len(estimate))
-        pairs = [(made, row) for made in synthesizers for row in zip(completed, sizes, strict=True)]
+        rows = list(zip(completed, sizes, strict=True))
+        pairs = [(synthesizer, row) for synthesizer in synthesizers for row in rows]
         streams = as_generator(seed).spawn(len(pairs))
         tasks = [
-            (clone(made), row, clone(oracle).set_params(random_state=own), int(n), n_repeats)
-            for (made, (row, n)), own in zip(pairs, streams, strict=True)
+            (
+                clone(synthesizer),
+                row,
+                clone(oracle).set_params(random_state=stream),
+                int(n),
+                n_repeats,
+            )
+            for (synthesizer, (row, n)), stream in zip(pairs, streams, strict=True)
         ]
         collections = run_in_order(_synthetic, tasks, self.n_jobs)
-        return [Case(simulated, shares, query_set) for simulated, shares in collections]
+        return [Case(simulated, truth, query_set) for simulated, truth in collections]
 
     def _n_repeats(self, estimate):
-        """Number of simulated collections: as asked for, or as many as are worth their time."""
+        """Return the number of simulated collections, for "auto" by the time that they take."""
         if self.n_repeats != "auto":
             return self.n_repeats
-        told = candidates_knowing(self.queries) if isinstance(self.candidates, str) else []
+        knowing = candidates_knowing(self.queries) if isinstance(self.candidates, str) else []
         enough = _ENOUGH
-        if any(post.knows(self.queries, estimate) for post in told):
-            enough = 0 if as_query_set(self.queries).ordered else _ENOUGH_TOLD
-        return int(np.clip(enough // estimate.shape[1], _LEAST_REPEATS, _MOST_REPEATS))
+        if any(post.knows(self.queries, estimate) for post in knowing):
+            enough = 0 if as_query_set(self.queries).ordered else _ENOUGH_WITH_QUERIES
+        return int(np.clip(enough // estimate.shape[1], _MIN_REPEATS, _MAX_REPEATS))
 
     def _completed(self, estimate):
         if estimate.noise is not None or self.oracle is None or self.n_samples is None:
             return estimate
         return replace(estimate, noise=self.oracle.channel(estimate.shape[1]).noise(self.n_samples))
 
+    # -- the choice ---------------------------------------------------------------------------
+    def _judge(self, estimate):
+        return partial(_errors, metric=self.metric)
 
-def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgement:
-    made = [(case, candidate.fit_transform(case.estimate)) for case in cases]
-    errors = [query_errors(c.frequencies, e, queries=c.queries, metric=metric) for c, e in made]
-    return Judgement(np.concatenate(errors))
+    def _choose(self, candidates, judgments, cases, estimate):
+        splits = self._scaled_splits(judgments, len(estimate))
+        results = results_of(candidates, splits)
+        results.are_simulated_mse = self.metric == "mse"
+        errors = -results["mean_test_score"]
+        best = int(np.argmin(errors))
+        default = default_index(candidates, self.queries, self._completed(estimate))
+        if self.synthesizer is not None or default is None or np.any(errors <= 0):
+            return Choice(results, best)
+        n_free = splits.shape[1] - 2  # each population has its mean
+        if n_free == 0:
+            return Choice(results, default)
+        # By the delta method, the standard error of the logarithm of the ratio.
+        relative = splits / errors[:, None]
+        deviations = (relative - relative[default]).std(axis=1) / np.sqrt(n_free)
+        demand = _DEMAND_OF_RANGES if as_query_set(self.queries).ordered else _DEMAND
+        ratios = errors / errors[default] * np.exp(demand.n_standard_errors * deviations)
+        is_better = ratios < demand.ratio
+        chosen = default
+        if is_better.any():
+            chosen = int(np.argmin(np.where(is_better, errors, np.inf)))
+        demand_text = f"at least {1 - demand.ratio:.0%} better"
+        if demand.n_standard_errors > 0:
+            demand_text += f", by {demand.n_standard_errors:g} standard errors"
+        gain = f"{1 - errors[best] / errors[default]:.0%}"
+        rule = rule_text(
+            results["candidate"],
+            best=best,
+            default=default,
+            lead=f"with a {self._metric_name} in the simulation that is {gain} smaller",
+            demand=demand_text,
+        )
+        return Choice(results, chosen, rule)
+
+    def _scaled_splits(self, judgments, n_rows):
+        """Return the errors of each split, the errors of each population scaled to the mean.
+
+        Shapes: -> (n_candidates, n_splits).
+        """
+        n_populations = 2 if self.synthesizer is None else 1
+        errors = mean_over_rows(judgments, n_rows, n_populations)
+        means = errors.mean(axis=2, keepdims=True)
+        if np.all(means > 0):  # a user's metric may be negative
+            errors = errors * (np.exp(np.log(means).mean(axis=1, keepdims=True)) / means)
+        return errors.reshape(len(errors), -1)
+
+
+def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgment:
+    """Return the errors of a candidate on all cases."""
+    errors = []
+    for case in cases:
+        processed = candidate.fit_transform(case.estimate)
+        truth = case.frequencies
+        errors.append(query_errors(truth, processed, queries=case.queries, metric=metric))
+    return Judgment(np.concatenate(errors))
 
 
 def _synthetic(
     synthesizer: Any, estimate: FrequencyEstimate, oracle: Any, n_users: int, n_repeats: int
 ) -> tuple[FrequencyEstimate, np.ndarray]:
-    """Return estimates that the oracle has simulated on synthetic users, and their frequencies."""
+    """Return simulated estimates from synthetic users, and the frequencies of these users."""
     counts = apportion(np.asarray(synthesizer.fit_transform(estimate))[0], n_users)
     noise = estimate.noise
     if noise is None or not noise.curvature:
         return oracle.simulate(counts, n_repeats), counts / n_users
-    # Only a part of the users was asked, so another random part is asked each time.
+    # Only some of the users were asked, so each simulation asks another random sample.
     rng = oracle.random_state
     n_asked = min(int(noise.n_samples), n_users)
-    asked = rng.multivariate_hypergeometric(counts, n_asked, size=n_repeats, method="marginals")
-    rows = [oracle.simulate(of_one) for of_one in asked]
+    samples = rng.multivariate_hypergeometric(counts, n_asked, size=n_repeats, method="marginals")
+    rows = [oracle.simulate(sample) for sample in samples]
     values = np.concatenate([row.values for row in rows])
     noise = rows[0].noise.of_sample(n_users)
     return replace(rows[0], values=values, noise=noise, shards=None), counts / n_users

@@ -29,7 +29,8 @@ class OneColumn:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
         return tags
 
     def _learned_domain(self: Any, X: Values) -> Any:
@@ -150,7 +151,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         is_small = channel.report_law is not None and Counts.most(channel, n) == n
         tallies = channel.simulate_tallies(users, n, rng) if is_small else None
         if tallies is None:
-            support, shards = channel.simulate(users, n, rng), None
+            support = channel.simulate(users, n, rng)
+            shards = None
         else:
             support = channel.decode(tallies)
             shards = Shards(channel, Counts(tallies[:, None], np.tile(n_users, (n, 1))))

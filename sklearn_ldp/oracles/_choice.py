@@ -23,7 +23,8 @@ from ._unary import OUE, SUE
 
 # For larger domains `best_oracle` limits the size of reports, because the most accurate oracle
 # reports a large set of categories.
-_SMALL_DOMAIN, _SMALL_REPORT = 1 << 12, 64
+_SMALL_DOMAIN = 1 << 12
+_SMALL_REPORT = 64
 
 
 def _every_oracle() -> list[BaseOracle]:

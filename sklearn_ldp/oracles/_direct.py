@@ -73,7 +73,8 @@ class DirectChannel(NumberReports, Channel, tag="direct-channel"):
     def __init__(self, n_categories: int, threshold: int):
         keep = Fraction(threshold, TWO_64)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
-        self.threshold, self.n_reports = threshold, n_categories
+        self.threshold = threshold
+        self.n_reports = n_categories
 
     @property
     def client_parameters(self):

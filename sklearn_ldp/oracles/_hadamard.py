@@ -101,7 +101,8 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
         return self._fitted("n_blocks_").mechanism.n_blocks
 
     def _make_mechanism(self, domain):
-        n_categories, n_blocks = domain.size, self.n_blocks
+        n_categories = domain.size
+        n_blocks = self.n_blocks
         if isinstance(n_blocks, str):
             limit = min(exp_lower_bound(self.epsilon), 2 * n_categories)
             n_blocks = 1 << (int(limit).bit_length() - 1)
@@ -125,7 +126,8 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         # Row 0 of a block is all ones and reveals nothing, so no category uses it.
         rows_needed = -(-n_categories // self.n_blocks) + 1
         self.order = 1 << int(rows_needed - 1).bit_length()
-        n_columns, half = self.n_blocks * self.order, self.order // 2
+        n_columns = self.n_blocks * self.order
+        half = self.order // 2
         super().__init__(n_categories, epsilon, n_columns, half, half // 2)
 
     @property

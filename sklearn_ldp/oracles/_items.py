@@ -57,13 +57,15 @@ class SetMechanism:
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         """Return `max_items` columns: all items of a user, or a random choice, and zeros."""
         # The number of random bits does not depend on the number of items.
-        n, m = len(codes), self.max_items
+        n = len(codes)
+        m = self.max_items
         picks = coins.integers(self.n_picks, n * m).reshape(n, m)
         slots = np.zeros((n, m), dtype=codes.dtype)
         slots[:, : codes.shape[1]] = codes[:, :m]
         many = np.flatnonzero(codes[:, m]) if codes.shape[1] > m else np.empty(0, dtype=int)
         if many.size:
-            pool, rows = codes[many], np.arange(many.size)
+            pool = codes[many]
+            rows = np.arange(many.size)
             sizes = np.count_nonzero(pool, axis=1)
             for i in range(m):  # the first places of a random permutation
                 j = i + picks[many, i] * (sizes - i) // self.n_picks
@@ -80,9 +82,9 @@ class SetMechanism:
 
     def simulate(self, counts, n_repeats, rng):
         raise TypeError(
-            "Counts of items do not tell who has which together, so users cannot be simulated from "
-            "counts. Fit sets that you draw instead, or use HeldOutSearch to choose a "
-            "post-processor."
+            "Counts of items do not show which items a user has together, so users cannot be "
+            "simulated from counts. Fit sets that you draw instead, or use HeldOutSearch to choose "
+            "a post-processor."
         )
 
 
@@ -105,8 +107,10 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
     def __init__(self, n_categories: int, max_items: int, epsilon: float) -> None:
         self.max_items = m = max_items
-        k, d = best_size(n_categories, m, epsilon), n_categories
-        ratio, firsts = exp_lower_bound(epsilon), first_meetings(d + m, m, k)
+        k = best_size(n_categories, m, epsilon)
+        d = n_categories
+        ratio = exp_lower_bound(epsilon)
+        firsts = first_meetings(d + m, m, k)
         scale = TWO_64 * ratio / (ratio * sum(firsts) + 1 - sum(firsts))
         shares = [int(scale * first) for first in firsts]
         self.bounds = [*np.cumsum(np.array(shares, dtype=object)).tolist(), TWO_64]
@@ -160,7 +164,10 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
     def _drawn_sets(self, codes, coins):
         """Draw packed sets, and whether each meets its user's items."""
-        n, d, m, k = len(codes), self.n_categories, self.max_items, self.size
+        n = len(codes)
+        d = self.n_categories
+        m = self.max_items
+        k = self.size
         slots = self.slots(codes, coins)
         first = coins.choice(self.bounds, n)
         turn = coins.integers(m, n)
@@ -175,7 +182,8 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         # In a uniform subset of all places that are not slots, slots and their items swap places.
         bits = coins.packed_subsets(k - n_taken, d, self._n_bytes)
         for i in range(m):
-            own, place = taken[:, i], np.full(n, d + i)
+            own = taken[:, i]
+            place = np.full(n, d + i)
             item = np.where(slots[:, i] > 0, slots[:, i].astype(np.int64) - 1, place)
             before = set_packed_bits(bits, item, own) > 0
             set_packed_bits(bits, place, np.where(item == place, own, before))
@@ -184,7 +192,8 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
     """Return, for each slot, the proportion of sets of this size that meet this slot first."""
-    missed, shares = Fraction(1), []
+    missed = Fraction(1)
+    shares = []
     for i in range(max_items):
         shares.append(missed * Fraction(size, n_places - i))
         missed -= shares[-1]
@@ -196,8 +205,11 @@ def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
     """Return the size of reported sets with minimum variance, if sets are full and uniform."""
     # With one item this is the size of `SubsetSelection`. Floats are sufficient, because their
     # errors are far below the difference between two sizes.
-    d, m, ratio = n_categories, max_items, float(min(exp_lower_bound(epsilon), Fraction(1 << 500)))
-    sizes, miss = np.arange(1.0, d + 1), np.ones(d)
+    d = n_categories
+    m = max_items
+    ratio = float(min(exp_lower_bound(epsilon), Fraction(1 << 500)))
+    sizes = np.arange(1.0, d + 1)
+    miss = np.ones(d)
     for i in range(m):
         miss *= (d - sizes + m - i) / (d + m - i)
     p = ratio * sizes / (d + m) / (ratio * (1 - miss) + miss)
@@ -217,7 +229,8 @@ class SetHash(SetMechanism, MixingHash, tag="set-hash"):
 
     def __init__(self, hash_range: int, max_items: int, threshold: int) -> None:
         super().__init__(hash_range, threshold)
-        self.max_items, self.report_bytes = max_items, 64 * (max_items + 1)
+        self.max_items = max_items
+        self.report_bytes = 64 * (max_items + 1)
 
     @property
     def configuration(self):
@@ -228,19 +241,24 @@ class SetHash(SetMechanism, MixingHash, tag="set-hash"):
         return {**super().client_parameters, "kind": "itemhash", "max_items": self.max_items}
 
     def report_entropy(self, order=1):
-        inside, m = Fraction(self.threshold, TWO_64), self.max_items
+        inside = Fraction(self.threshold, TWO_64)
+        m = self.max_items
         return math.log2(self.n_seeds) + choice_entropy(inside, m, self.hash_range - m, order)
 
     def sided(self, codes, coins):
-        n, m, g = len(codes), self.max_items, self.hash_range
+        n = len(codes)
+        m = self.max_items
+        g = self.hash_range
         digests = self.slots(codes, coins)
         seeds = coins.integers(self.n_seeds, n)
-        is_inside, index = coins.bernoulli(self.threshold, n), coins.integers(m, n)
+        is_inside = coins.bernoulli(self.threshold, n)
+        index = coins.integers(m, n)
         values = self.hash(seeds[:, None], digests).astype(np.int64)
         values = np.sort(np.where(digests == 0, g, values), axis=1)
         values[:, 1:][values[:, 1:] == values[:, :-1]] = g
         values.sort(axis=1)  # distinct values in ascending order, and g after them
-        n_own, other = np.count_nonzero(values < g, axis=1), np.zeros(n, dtype=np.int64)
+        n_own = np.count_nonzero(values < g, axis=1)
+        other = np.zeros(n, dtype=np.int64)
         for i in range(m + 1):  # a draw for each number, so random bits do not reveal the number
             drawn = coins.integers(g - i, n)
             other = np.where(n_own == i, drawn, other)
@@ -259,7 +277,8 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
         self.p = Fraction(client.threshold, TWO_64 * client.max_items)
-        self.max_items, self.report_bytes = client.max_items, client.report_bytes
+        self.max_items = client.max_items
+        self.report_bytes = client.report_bytes
         self._slot_digests = np.concatenate([np.zeros(1, dtype=np.uint64), np.maximum(digests, 1)])
 
     def sided(self, codes, coins):
@@ -271,7 +290,8 @@ def best_range(max_items: int, epsilon: float) -> int:
     """Return the hash range of minimum variance: an integer next to the root of a quadratic."""
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
-    ratio, m = exp_lower_bound(epsilon), max_items
+    ratio = exp_lower_bound(epsilon)
+    m = max_items
     a = m * (float(min(ratio, Fraction(MOST_RANGE))) - 1)
     root = (a + 3 * m + math.sqrt((a + 3 * m) ** 2 + 4 * (m * a - 2 * (a + m)))) / 2
     near = {min(max(int(root) + i, m + 1), MOST_RANGE) for i in (0, 1)}

@@ -26,8 +26,13 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
 
     def __init__(self, n_keys: int, max_items: int, epsilon: float) -> None:
         super().__init__(2 * n_keys, max_items, epsilon)
-        self.n_keys, self.n_levels = n_keys, KeyValueDomain.N_LEVELS
-        p, q, d, m, k = float(self.p), float(self.q), 2 * n_keys, max_items, self.size
+        self.n_keys = n_keys
+        self.n_levels = KeyValueDomain.N_LEVELS
+        p = float(self.p)
+        q = float(self.q)
+        d = 2 * n_keys
+        m = max_items
+        k = self.size
         either = p * (k - 1) / (d + m - 1)
         neither = (k * (k - 1) - either * m * (m - 1 + 2 * d)) / (d * (d - 1))
         self.alpha = (neither - q * q) / (p - q) ** 2
@@ -45,7 +50,8 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return np.where(chosen > 0, 1 + 2 * keys + is_high, 0)
 
     def noise(self, n_samples):
-        null, slope = 2 * (self.null_variance + self.alpha), self.slope + 2 * self.beta
+        null = 2 * (self.null_variance + self.alpha)
+        slope = self.slope + 2 * self.beta
         law = CategoryLaw(null, slope, half_count=self.half_count, shares_overlap=True)
         return Noise.of(law, n_samples)
 
@@ -59,38 +65,39 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
 
 
 class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
-    """How many users have each item, and the mean of a number that comes with it, such as a rating.
+    """The frequency of each item, and the mean of a number of the item, such as a rating.
 
-    A value maps the items of a user to numbers between public bounds: `fit` and `privatize` take a
-    list of mappings, or a data frame with a column for each item and NaN where a user has none. The
-    categories must be declared: "auto" is refused.
+    A value maps the items of a user to numbers between public bounds. `fit` and `privatize` accept
+    a list of mappings, or a data frame with a column for each item and NaN for items that a user
+    does not have. The categories must be declared; "auto" is refused.
 
-    Each item becomes one of two, low or high, which is drawn such that its mean is the number, and
-    the subsets of :class:`ItemOracle` report on these. The frequency of an item is the sum of its
-    two, and its mean is the share of the high one (the idea is that of PCKV [1]_, which samples one
-    item of a user).
+    The client replaces each item by one of two virtual items, low or high, at random, such that the
+    expected level is the number. The subsets of :class:`ItemOracle` report on these virtual items.
+    The frequency of an item is the sum of the frequencies of its two virtual items, and the mean is
+    the proportion of the high one. The idea comes from PCKV [1]_, which samples one item of a user.
 
-    `detected` is refused, as a sum of two is no count of reports: simultaneous intervals tell which
-    frequencies are above 0.
+    `detected` is refused, because a sum of two frequencies is not a count of reports. Use
+    simultaneous intervals to find frequencies above 0.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for all her items and their numbers; all that is done with reports is free.
+    user, for all their items and numbers. Calls on reports spend nothing.
 
     %(parameters)s
     bounds : (float, float), default=(0, 1)
-        The least and the largest number, which are public. One outside of them is refused.
+        The smallest and the largest number. They are public, and numbers outside are refused.
     max_items : int, default=5
-        The most items of a user that a report tells of, as for :class:`ItemOracle`.
+        Maximum number of items of a user in a report, as for :class:`ItemOracle`.
 
     %(attributes)s
     means_ : ndarray of shape (d,)
-        The mean number of each item, among the users who have it; NaN where the frequency is less
-        than two standard errors above 0, as there is next to nobody to take a mean of. The flag
-        "too rare for a mean" of `estimate_` marks these.
+        The mean number of each item, among the users who have the item. It is NaN if the frequency
+        is less than two standard errors above 0, because then hardly any user has the item. The
+        flag "too rare for a mean" of `estimate_` marks these items.
     means_std_ : ndarray of shape (d,)
-        Their standard errors, by the delta method.
+        Standard errors of the means, by the delta method.
     n_clipped_ : int
-        Number of users with more than `max_items`, of values that were read: do not publish it.
+        Number of users with more than `max_items` items in the values that were read. Do not
+        publish it.
 
     See Also
     --------
@@ -157,7 +164,7 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         Returns
         -------
         low, high : ndarray of shape (d,)
-            The ends; for an item that may be nobody's these are the bounds.
+            The ends; they are the bounds if possibly no user has the item.
 
         Raises
         ------
@@ -168,7 +175,8 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         f, high, (a, b, c), (least, most) = self._quadratic()
         # The counts of few reports are skewed. As in `MeansByAnswer.confidence_interval`, the
         # variances count u**2 / 2 more reports of the least and the largest number.
-        u, state = float(ndtri(0.5 + level / 2)), self._fitted("means_")
+        u = float(ndtri(0.5 + level / 2))
+        state = self._fitted("means_")
         report = 2 * state.mechanism.half_count / float(np.sum(state.decoded[1]))
         more = u**2 / 2 * report**2
         moments = c + 2 * more, b + more, a + more
@@ -178,11 +186,13 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in (low, top))
 
     def _quadratic(self) -> Any:
-        """The parts of the means: frequencies, those of high items, and variances, by item."""
+        """Return the terms of the means: frequencies of items and of high items, and variances."""
         state: Any = self._fitted("means_")
-        channel, (tallies, sizes) = state.mechanism, state.decoded
+        channel = state.mechanism
+        tallies, sizes = state.decoded
         low, high = channel.signed(tallies, sizes)[0].T
-        f, n = low + high, float(np.sum(sizes))
+        f = low + high
+        n = float(np.sum(sizes))
         plausible = np.clip([low, high], 0, 1)
         v_low, v_high = channel.null_variance + channel.slope * plausible
         covariance = channel.alpha + channel.beta * plausible.sum(axis=0)

@@ -206,7 +206,8 @@ def _ideal_hash_range(epsilon: float) -> Fraction:
 
 def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
     """Return n times the variance at frequency 0, if each user has m of g values."""
-    ratio, q = exp_lower_bound(epsilon), Fraction(1, g)
+    ratio = exp_lower_bound(epsilon)
+    q = Fraction(1, g)
     p = ratio / (m * ratio + g - m)
     return q * (1 - q) / (p - q) ** 2
 
@@ -230,9 +231,11 @@ _MAX_EXCESS = Fraction(1, 10)
 _SMALL_SPACE = 1 << 19
 _SPACE_PER_CATEGORY = 16  # bounds on the time of decoding
 # Numbers of simulated users that are drawn at a time, and that are hashed at a time.
-_BLOCK, _CACHED = 1 << 18, 1 << 15
+_BLOCK = 1 << 18
+_CACHED = 1 << 15
 # With more users per function, or per cell, a single multinomial draw is faster.
-_MANY_HASHED, _MANY_UNIFORM = 10, 40
+_MANY_HASHED = 10
+_MANY_UNIFORM = 40
 _MAX_LAW = 1 << 22  # largest space (in vectors) for which covariances are summed over reports
 
 
@@ -255,7 +258,8 @@ class LinearHash(HashReports):
 
     def report_entropy(self, order=1):
         # A vector and its multiples are one function; the vector of zeros is a separate function.
-        zero, n_others = Fraction(1, self.functions.n_vectors), self.functions.n_functions - 1
+        zero = Fraction(1, self.functions.n_vectors)
+        n_others = self.functions.n_functions - 1
         linear = choice_entropy(zero, 1, n_others, order)
         value = choice_entropy(self.own_support, 1, self.field.order - 1, order)
         return math.log2(self.n_copies) + linear + value
@@ -362,7 +366,8 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return self._n_prefixes(self.n_tried) * self._n_cells(self.n_tried)
 
     def hash(self, functions, codes):
-        g, k = self.field.order, self.n_digits
+        g = self.field.order
+        k = self.n_digits
         pieces = _pieces(g, k, self.n_categories, self._n_places(self.n_tried))
         return self.functions.values(functions, pieces, codes.astype(np.int64))
 
@@ -375,9 +380,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _tally_of_prefix(self, reports, prefix):
         """Return the tally, over the other digits, for categories with this prefix of digits."""
-        g, n_left = self.field.order, self.n_left
+        g = self.field.order
+        n_left = self.n_left
         left = linear_functions(g, n_left)
-        vectors, values = self.functions.vectors[reports[:, 0]], reports[:, 1]
+        vectors = self.functions.vectors[reports[:, 0]]
+        values = reports[:, 1]
         if self.n_tried:
             pieces = self.functions.pieces(np.array([prefix * g**n_left]))
             start = self.functions.values(reports[:, 0], pieces, np.array([0]))
@@ -410,9 +417,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _law(self) -> ReportLaw:
         """Return the distribution of all reports, in the order of their numbers."""
-        p, g = self.threshold / TWO_64, self.field.order
+        p = self.threshold / TWO_64
+        g = self.field.order
         shares = np.repeat(self.public_part.shares, g)
-        own, other = shares * p, shares * ((1 - p) / (g - 1))
+        own = shares * p
+        other = shares * ((1 - p) / (g - 1))
         return ReportLaw(own, other, self._spread, self._gather, self._kinds, takes_rows=True)
 
     @property
@@ -435,7 +444,8 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
     def _collisions(self, counts):
         """Count the functions that map two categories to one value, for each direction v - w."""
         # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
-        functions, g = self.functions, self.field.order
+        functions = self.functions
+        g = self.field.order
         table = np.zeros((1, self.n_functions, g))
         table[0, :, 0] = counts
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
@@ -469,11 +479,13 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
     def _draw_tally(self, counts, rng):
         """Draw the tally of a collection from its exact distribution, in at most O(n)."""
         if self.n_tried:  # there is no table of the reports, so they are drawn one by one
-            coins, tally = SeededCoins(rng), np.zeros(self.tally_size, dtype=np.int64)
+            coins = SeededCoins(rng)
+            tally = np.zeros(self.tally_size, dtype=np.int64)
             for codes in _batches(counts, _BLOCK):
                 tally += self.tally(self.privatize(codes, coins))
             return tally
-        g, n_cells = self.field.order, self._n_cells(0)
+        g = self.field.order
+        n_cells = self._n_cells(0)
         p_zero = 1 / self.n_vectors  # the probability of the function 0
         hashed = rng.binomial(counts, float(self.share))
         n_others = int(counts.sum() - hashed.sum())
@@ -490,15 +502,18 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _add_hashed(self, table, counts, rng):
         """Add users of each category who send the values of uniform functions other than 0."""
-        g, n_functions = self.field.order, self.n_functions - 1
+        g = self.field.order
+        n_functions = self.n_functions - 1
         is_frequent = counts > _MANY_HASHED * n_functions
         for cells in _batches(np.where(is_frequent, 0, counts), _BLOCK):
             for codes in np.split(cells, range(_CACHED, len(cells), _CACHED)):
                 functions = rng.integers(1, self.n_functions, len(codes))
                 codes[:] = functions * g + self.hash(functions, codes)
             table += np.bincount(cells, minlength=len(table))
-        functions, chances = np.arange(1, self.n_functions), np.full(n_functions, 1 / n_functions)
-        frequent, step = np.flatnonzero(is_frequent), max(1, _BLOCK // n_functions)
+        functions = np.arange(1, self.n_functions)
+        chances = np.full(n_functions, 1 / n_functions)
+        frequent = np.flatnonzero(is_frequent)
+        step = max(1, _BLOCK // n_functions)
         for codes in np.split(frequent, range(step, len(frequent), step)):
             drawn = rng.multinomial(counts[codes], chances)
             cells = functions * g + self.hash(functions, codes[:, None])
@@ -508,7 +523,8 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
 def n_digits_for(n_categories: int, order: int) -> int:
     """Return the number k of digits of the space GF(g)^k over which categories are scattered."""
-    d, g = n_categories, order
+    d = n_categories
+    g = order
     k = next(k for k in range(1, 65) if g**k >= d)
     limit = max(_SMALL_SPACE, _SPACE_PER_CATEGORY * d)
     # Two categories are on a line with g - 2 of the g**k vectors. If a third category is one of
@@ -542,7 +558,8 @@ def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarra
     """Draw the numbers of n uniform draws in each cell."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
-    total, size = np.zeros(n_cells, dtype=np.int64), max(_CACHED, n_cells)
+    total = np.zeros(n_cells, dtype=np.int64)
+    size = max(_CACHED, n_cells)
     for start in range(0, n, size):
         draws = rng.integers(n_cells, size=min(size, n - start))
         total += np.bincount(draws, minlength=n_cells)

@@ -326,16 +326,19 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         domain: Any = state.protocol.domain
         low, high = domain.bounds
         tallies, sizes = state.decoded
-        values, worst = state.mechanism.values, state.mechanism.worst_variance
+        values = state.mechanism.values
+        worst = state.mechanism.worst_variance
         n = np.maximum(np.ravel(sizes), 1)
         means = tallies @ values / n
         known = state.mechanism.mean_variance(tallies, n)
         # The variance of one report of a random user is at least `known`, and at most 1 more.
         spread = (tallies @ values**2 - n * means**2) / np.maximum(n - 1, 1)
         spread = np.where(n > 1, np.clip(spread, known, known + 1), worst + 1)
-        middle, scale = (low + high) / 2, (high - low) / 2
+        middle = (low + high) / 2
+        scale = (high - low) / 2
         errors = scale * np.sqrt(known / n), scale * np.sqrt(spread / n)
-        sizes, names = np.ravel(sizes), None if state.groups is None else state.groups.names
+        sizes = np.ravel(sizes)
+        names = None if state.groups is None else state.groups.names
         mean = middle + scale * means
         return MeanEstimate(mean, *errors, sizes, domain.bounds, names, clone(self))
 

@@ -19,7 +19,8 @@ from .._core.support.random import RandomState
 from ._base import BaseOracle
 from ._subset import best_subset_channel
 
-_MOST_OPTIMIZED, _MOST_INPUTS = 512, 2048
+_MOST_OPTIMIZED = 512
+_MOST_INPUTS = 2048
 _MOST_SETS = 4096  # outputs of a channel that lists all sets
 # Beyond this budget the resolution of 2**-64 matters, so channels of this budget are used.
 _SURE_EPSILON = 40.0
@@ -143,7 +144,8 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         return gram
 
     def _integers(self, domain: Any) -> np.ndarray:
-        d, epsilon = domain.size, min(float(self.epsilon), _SURE_EPSILON)
+        d = domain.size
+        epsilon = min(float(self.epsilon), _SURE_EPSILON)
         if self._way is None:
             return self._given(d)
         if self._way == "square-wave":

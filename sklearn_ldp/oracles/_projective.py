@@ -138,7 +138,8 @@ def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
     """Return the total variance of the channel in closed form, in floats; NaN if p <= q."""
     n_digits = _n_digits(n_categories, order)
     points, inside, common = ((order ** (n_digits - i) - 1) / (order - 1) for i in range(3))
-    weight, outside = inside * math.exp(min(epsilon, 500.0)), points - inside
+    weight = inside * math.exp(min(epsilon, 500.0))
+    outside = points - inside
     p = weight / (weight + outside)
     q = p * common / inside + (inside - common) / (weight + outside)
     total = n_categories * q * (1 - q) + (p - q) * (1 - p - q)
@@ -148,7 +149,8 @@ def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
 @lru_cache(maxsize=8)
 def _products(order: int) -> tuple[int, np.ndarray]:
     """Return a number h of digits, and <x, y> of all x, y of h digits at place ``x g**h + y``."""
-    field, n_digits = FiniteField(order), 1
+    field = FiniteField(order)
+    n_digits = 1
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
         n_digits += 1
     table = field.products(n_digits).ravel()
@@ -193,7 +195,8 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
     def _product(self, u, v):
         """Return <u, v> for vectors with these numbers (broadcasting)."""
         n_low, table = _products(self.field.order)
-        base, parts = self.field.order**n_low, []
+        base = self.field.order**n_low
+        parts = []
         for _ in range(0, self.n_digits, n_low):
             u_rest, v_rest = u // base, v // base
             parts.append(table.take((u - u_rest * base) * base + (v - v_rest * base)))
@@ -204,7 +207,8 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
     def _pivots(self):
         """For each category: vector v, place value of the lowest nonzero digit v_l, and 1 / v_l."""
         vectors = self._vectors(np.arange(self.n_categories))[0]
-        place, digit = np.ones_like(vectors), np.zeros_like(vectors)
+        place = np.ones_like(vectors)
+        digit = np.zeros_like(vectors)
         for power in self._powers[::-1]:
             digits = vectors // power % self.field.order
             place[digits > 0] = power

@@ -22,11 +22,13 @@ from ._local_hashing import LinearHash, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: together with the new digits, a code has fewer than 63 bits
 # Maximum numbers of extensions of the empty prefix, and of each other prefix.
-_MOST_FIRST, _MOST_NEXT = 1 << 20, 1 << 18
+_MOST_FIRST = 1 << 20
+_MOST_NEXT = 1 << 18
 _BUCKETS = 1 << 18, 1 << 21  # minimum and maximum number of buckets of the held-out part
 _MOST_CELLS = 1 << 22  # maximum number of counts in the tally of a part
 _USERS_OF_FUNCTION = 4  # expected users per function, if the tally is not too large
-_MOST_ORDER, _MOST_PARTS = 1 << 9, 24
+_MOST_ORDER = 1 << 9
+_MOST_PARTS = 24
 _HELD_OUT = 0.15  # the best of .10, .15 and .20 by recall of random strings: notes on strings
 _ROWS = 1 << 15  # strings that are encoded at a time
 
@@ -45,7 +47,9 @@ class PrefixHash(LinearHash):
     # size does not depend on the number of reports.
 
     def __init__(self, field: FiniteField, n_digits: int, n_copies: int, threshold: int) -> None:
-        self.field, self.n_digits, self.n_copies = field, n_digits, n_copies
+        self.field = field
+        self.n_digits = n_digits
+        self.n_copies = n_copies
         self.threshold = threshold
         self.p, self.q = Fraction(threshold, TWO_64), Fraction(1, field.order)
         self.n_extensions = field.order**n_digits
@@ -71,7 +75,8 @@ class PrefixHash(LinearHash):
 
     def hash(self, functions, codes):
         digests, extensions = np.divmod(codes.astype(np.int64), self.n_extensions)
-        linear, pieces = functions % self.n_linear, self.functions.pieces(extensions)
+        linear = functions % self.n_linear
+        pieces = self.functions.pieces(extensions)
         values = self.functions.values(linear, pieces, np.arange(len(extensions)))
         return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
@@ -106,9 +111,11 @@ class PrefixHash(LinearHash):
         """Yield, for each prefix, the number of reports that support each extension."""
         # No extension is hashed. Instead the shift of the prefix is subtracted from the values,
         # and the result is the value of a linear function at the new digits.
-        g, kinds = self.field.order, np.flatnonzero(tally)
+        g = self.field.order
+        kinds = np.flatnonzero(tally)
         functions, values = np.divmod(kinds, g)
-        counts, linear = tally[kinds].astype(float), functions % self.n_linear * g
+        counts = tally[kinds].astype(float)
+        linear = functions % self.n_linear * g
         for start in range(0, len(digests), 2):  # two prefixes are transformed at a time
             tables = np.empty((len(digests[start : start + 2]), self.n_linear, g))
             for table, digest in zip(tables, digests[start : start + 2], strict=True):
@@ -161,7 +168,8 @@ class StringPlan:
         exceeds all prefixes of frequency 0. Other strings with the same prefix are ignored.
         """
         n = self.expected_n_users if n_users is None else n_users
-        levels, errors = self.noise_levels, self._errors_of_one / math.sqrt(n)
+        levels = self.noise_levels
+        errors = self._errors_of_one / math.sqrt(n)
         with np.errstate(over="ignore"):
             each = ndtr(np.asarray(frequencies, dtype=float)[..., None] / errors - levels)
         return each.prod(axis=-1)
@@ -212,7 +220,8 @@ class PrefixDomain(StringDomain):
 
     def __init__(self, strings: StringDomain, plan: StringPlan, is_stood_in: bool = False) -> None:
         vars(self).update(vars(strings))
-        self.plan, self.is_stood_in = plan, is_stood_in
+        self.plan = plan
+        self.is_stood_in = is_stood_in
 
     @property
     def digits(self) -> StringCoder:
@@ -234,7 +243,8 @@ class PrefixDomain(StringDomain):
 
     def codes(self, digits: np.ndarray) -> np.ndarray:
         """Return the code of each part, (n, n_parts), for digits of strings."""
-        g, ends = self.plan.hash_range, np.cumsum([0, *self.plan.steps]).tolist()
+        g = self.plan.hash_range
+        ends = np.cumsum([0, *self.plan.steps]).tolist()
         order, n_digits = bucket_space(self.plan.epsilon)
         columns = []
         for start, stop in pairwise(ends):
@@ -275,7 +285,8 @@ def best_plan(
     """Return the plan with the largest expected recall."""
     # The recall is computed for the strings up to rank `n_found`, with frequencies proportional to
     # `rank**-1.2`, which is approximately the distribution of words. It depends on no data.
-    frequencies, plans = np.arange(1, n_found + 1) ** -1.2 / _ZETA, []
+    frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
+    plans = []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits
         n_strings = math.exp(min(strings.max_length * math.log(strings.size), 700))

@@ -33,9 +33,14 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[li
     """Search for the most frequent strings, part by part."""
     # Returns the prefixes kept after each part, in order of evidence, with their letters and an
     # estimate that is biased by selection; and the digits of the strings in the last part.
-    plan, coder = domain.plan, domain.digits
-    digits, letters = np.zeros((1, 0), dtype=np.int64), [_NOTHING]
-    prefixes, errors, paths, rivals = [], np.zeros(0), np.zeros((1, 0)), np.zeros((1, 0))
+    plan = domain.plan
+    coder = domain.digits
+    digits = np.zeros((1, 0), dtype=np.int64)
+    letters = [_NOTHING]
+    prefixes = []
+    errors = np.zeros(0)
+    paths = np.zeros((1, 0))
+    rivals = np.zeros((1, 0))
     for j in range(len(plan.steps)):
         channel: Any = survey.mechanisms[j]
         part_tally, n_users = survey.tallies_on(tally, j)
@@ -52,7 +57,8 @@ def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[li
         rivals = np.column_stack([rivals[before], own])
         surest = np.argsort(-evidence(paths, errors, rivals), kind="stable")
         chosen = _told_apart(domain, digits, surest, n_kept, is_last)
-        rows, letters = list(chosen), list(chosen.values())
+        rows = list(chosen)
+        letters = list(chosen.values())
         digits, paths, rivals = digits[rows], paths[rows], rivals[rows]
         prefixes.append(list(zip(letters, paths[:, -1].tolist(), strict=True)))
         if not letters:  # no examined prefix is the beginning of a valid string
@@ -78,7 +84,8 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
 def _extended(channel, coder, tally, digits, ended, n_best):
     """Return the best extensions of prefixes: the number of the prefix, the digits, the support."""
     n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), channel.n_extensions)
-    powers, start = channel.field.order ** np.arange(channel.n_digits)[::-1], digits.shape[1]
+    powers = channel.field.order ** np.arange(channel.n_digits)[::-1]
+    start = digits.shape[1]
     digests = digest_of_digits(digits)
     is_open = [i for i in range(len(digits)) if i not in ended]
     supports = channel.count_extensions(tally, digests[is_open])
@@ -99,7 +106,8 @@ def _extended(channel, coder, tally, digits, ended, n_best):
 
 def _told_apart(domain, digits, surest, n_kept, is_last):
     """Return the letters of the best valid prefixes, without duplicates in the last part."""
-    coder, chosen = domain.digits, {}
+    coder = domain.digits
+    chosen = {}
     taken: set[Any] = set()
     for i in surest.tolist():
         letters = coder.read(digits[i].tolist())
@@ -141,8 +149,10 @@ def found_in(state: Collected) -> Found:
     strings = np.array([text for text, _ in texts[-1]], dtype=object)
     may_go_on = np.array([letters[-1:] != (0,) for letters, _ in kept[-1]], dtype=bool)
     tallies, sizes = survey.tallies_on(state.decoded[0], len(domain.plan.steps))
-    rows, last = np.flatnonzero(sizes), survey.mechanisms[-1]
-    buckets, support = np.empty(0, dtype=np.int64), np.empty((rows.size, 0))
+    rows = np.flatnonzero(sizes)
+    last = survey.mechanisms[-1]
+    buckets = np.empty(0, dtype=np.int64)
+    support = np.empty((rows.size, 0))
     if strings.size:
         buckets = domain.codes(digits)[:, -1]
         support = last.support_of(tallies[rows], buckets)
@@ -150,16 +160,25 @@ def found_in(state: Collected) -> Found:
     detected = adjusted_p_values(p_values[None], "fwer")[0] <= 1 - _LEVEL
 
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
-        flags[OR_LONGER], texts = may_go_on[chosen], strings[chosen]
+        flags[OR_LONGER] = may_go_on[chosen]
+        texts = strings[chosen]
         if not rows.size:
-            return FrequencyEstimate(np.empty((0, len(texts))), texts, flags=flags)
+            values = np.empty((0, len(texts)))
+            return FrequencyEstimate(values, texts, flags=flags, is_partial=True)
         client = MixingHash(last.field.order, last.threshold)
         channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
         n_users, names = state.of_rows(rows)
         noise = noise.of_sample(n_users)
-        options: dict[str, Any] = {"row_names": names, "flags": flags, "caveats": state.caveats}
-        return FrequencyEstimate(values, texts, noise, **options)
+        return FrequencyEstimate(
+            values,
+            texts,
+            noise,
+            row_names=names,
+            flags=flags,
+            caveats=state.caveats,
+            is_partial=True,
+        )
 
     return Found(texts, estimate(slice(None), detected=detected), estimate(detected))
 
@@ -351,7 +370,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
                 f"{self._name} needs hash_range= if the alphabet has max_digits=. Pass the number "
                 "of values of these digits as hash_range=."
             )
-        users, epsilon = int(self.expected_n_users), float(self.epsilon)
+        users = int(self.expected_n_users)
+        epsilon = float(self.epsilon)
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")
 
@@ -362,9 +382,11 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         """Return the strings found in a collection; warn once about undetected strings."""
         if state in _found:
             return _found[state]
-        found, plan = _found.setdefault(state, found_in(state)), state.protocol.domain.plan
-        n_users, n_found = int(np.sum(state.decoded[1])), plan.n_found
-        if n_missed := found.all.shape[1] - found.detected.shape[1]:
+        result = _found.setdefault(state, found_in(state))
+        plan = state.protocol.domain.plan
+        n_users = int(np.sum(state.decoded[1]))
+        n_found = plan.n_found
+        if n_missed := result.all.shape[1] - result.detected.shape[1]:
             bar = plan.threshold(max(n_users, 1))
             needs = f"a frequency of about {bar:.2g}" if bar < 1 else "more users than these"
             warnings.warn(
@@ -374,7 +396,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
                 "for the detected strings.",
                 stacklevel=4,
             )
-        return found
+        return result
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
         return self._found_in(state).detected

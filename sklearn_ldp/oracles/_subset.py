@@ -121,7 +121,8 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
         return self._fitted("subset_size_").mechanism.size
 
     def _make_mechanism(self, domain):
-        n_categories, size = domain.size, self.subset_size
+        n_categories = domain.size
+        size = self.subset_size
         if isinstance(size, str):
             return best_subset_channel(n_categories, self.epsilon)
         if not 1 <= size < n_categories:
@@ -160,7 +161,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     def _set_form(self, n_places: int, size: int) -> None:
         """Set the form of reports: `size` of `n_places`; the first places are categories."""
-        self.n_places, self.size = n_places, size
+        self.n_places = n_places
+        self.size = size
         self._n_bytes = -(-n_places // 8)
         self.report_bytes = 16 * self._n_bytes if self.is_packed else 2 * n_places + 16 * size
 
@@ -194,7 +196,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return min(self.n_places, bits_for(math.comb(self.n_places, self.size)))
 
     def report_entropy(self, order=1):
-        d, w = self.n_places, self.size
+        d = self.n_places
+        w = self.size
         return choice_entropy(self.p, math.comb(d - 1, w - 1), math.comb(d - 1, w), order)
 
     tally_sum = property(lambda self: self.size)
@@ -210,7 +213,9 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     @property
     def joint_support(self):
-        d, w, p = self.n_places, self.size, float(self.p)
+        d = self.n_places
+        w = self.size
+        p = float(self.p)
         # With the user's own category, the set contains w - 1 of the d - 1 others; without
         # it, w.
         with_true_code = p * (w - 1) / (d - 1)
@@ -261,7 +266,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     def _drawn(self, codes, coins):
         """Draw the sets as packed bits, of shape (n, n_bytes)."""
-        n, d = len(codes), self.n_places
+        n = len(codes)
+        d = self.n_places
         holds_own = coins.bernoulli(self.threshold, n)
         # The other codes have the numbers 0 .. d-2: d-1 replaces the user's own code.
         packed = coins.packed_subsets(self.size - holds_own, d - 1, self._n_bytes)
@@ -270,14 +276,15 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return packed
 
     def _checked_bits(self, reports):
-        packed, size = super()._checked_bits(reports), self.size
+        packed = super()._checked_bits(reports)
+        size = self.size
         is_wrong = count_members(packed) != size
         if is_wrong.any():
             form = f"sets of {size} of {self.n_places} categories, packed in {self._n_bytes} bytes"
             raise ValueError(f"expected {form}, got another set in row {np.argmax(is_wrong)}")
         return packed
 
-    def _of_plain(self, reports, form):
+    def _from_plain(self, reports, form):
         wrong = np.flatnonzero((reports[:, 1:] <= reports[:, :-1]).any(axis=1))
         if wrong.size:
             raise ValueError(f"expected {form}, got others in row {wrong[0]}")
@@ -310,9 +317,11 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         yield from counted_by_group(reports.ravel(), member_groups, self.n_places)
 
     def simulate(self, counts, n_repeats, rng):
-        n, d = int(counts.sum()), self.n_places
+        n = int(counts.sum())
+        d = self.n_places
         if n * d <= _PROTOCOL_BITS:
-            codes, coins = np.repeat(np.arange(d), counts), SeededCoins(rng)
+            codes = np.repeat(np.arange(d), counts)
+            coins = SeededCoins(rng)
             return np.array([self.count_support(self.draw(codes, coins)) for _ in range(n_repeats)])
         own = rng.binomial(counts, float(self.p), (n_repeats, d))
         # Every report has `size` members, so the supports by other users' reports have a known sum.
@@ -332,7 +341,8 @@ def shared_support(
     # The support is drawn without replacement from an urn. The size of the urn is chosen such that
     # the variance is `others * q * (1 - q)`. If this urn is too large for NumPy, the support is
     # drawn from binomial distributions, and then scaled and shifted to the same variance and sum.
-    d, weight = len(others), others / others.sum(dtype=totals.dtype)
+    d = len(others)
+    weight = others / others.sum(dtype=totals.dtype)
     if q * d <= 1:  # one category per report: at most the number of users
         return rng.multinomial(totals.astype(np.int64), weight)
     urn = np.rint(others * (q * (d - 1) / (q * d - 1))).astype(np.int64)

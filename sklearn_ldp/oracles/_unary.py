@@ -164,7 +164,7 @@ class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
         bits[np.arange(n), codes] = coins.bernoulli(self.one, n)
         return bits.view(np.uint8)
 
-    def _of_plain(self, reports, form):
+    def _from_plain(self, reports, form):
         bits = reports.astype(np.uint8, copy=False)
         return np.packbits(bits, axis=1) if self.is_packed else bits
 

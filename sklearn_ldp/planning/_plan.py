@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._core.displays import ErrorCurveDisplay
 from .._core.domains import NumberDomain
 from .._core.domains.values import as_distribution
 from .._core.lifecycle import BaseCollector, PlannedEstimate
@@ -22,7 +23,6 @@ from .._core.queries import Queries, as_query_set
 from .._core.statements import answer_range, check_level, check_of
 from .._core.support.locks import cached_property
 from .._core.support.typing import Axes, Frequencies
-from ..inspection import ErrorCurveDisplay
 from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold
@@ -141,7 +141,8 @@ class Plan:
             oracle = oracle.oracle()
         # The plan of a survey has named columns; the plan of an oracle has one column, called None.
         self._is_survey: bool = isinstance(oracle, BaseColumnSurvey)
-        columns, kind = _planned_of(oracle, n_categories), type(oracle).__name__
+        columns = _planned_of(oracle, n_categories)
+        kind = type(oracle).__name__
         self._is_mean: bool = isinstance(columns.get(None, [None])[0], NumberDomain)
         self._has_questions: bool = not self._is_mean and (
             queries is not None or frequencies is not None
@@ -448,7 +449,8 @@ class Plan:
         """
         n = np.atleast_1d(_numbers("n_users", _DRAWN_USERS if n_users is None else n_users))
         if self._is_survey:
-            error, curves = "rmse", {str(name): curve for name, curve in self.rmse(n).items()}
+            error = "rmse"
+            curves = {str(name): curve for name, curve in self.rmse(n).items()}
         else:
             shown = [self.rmse, self.half_width, self.detection_threshold][: 3 - self._is_mean]
             error = "error of the mean" if self._is_mean else "frequency"
@@ -497,7 +499,8 @@ class _Column:
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, self.noise, self.weight = planned
-        d, categories = self.domain.size, self.domain.categories
+        d = self.domain.size
+        categories = self.domain.categories
         self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
@@ -560,7 +563,8 @@ class _Column:
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         """Return the statement that two frequencies differ by this gap."""
-        d, n_compared = self.domain.size, 2 if aim == "order" else 1
+        d = self.domain.size
+        n_compared = 2 if aim == "order" else 1
         base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
         base = base if frequency is None else float(frequency)
         rest = 1 - gap - n_compared * base  # for the other categories

@@ -1,4 +1,4 @@
-"""The base of all post-processors: rows in, rows out, and the noise that they assume."""
+"""The base of all post-processors, and the noise that they assume."""
 
 from __future__ import annotations
 
@@ -32,33 +32,34 @@ from ._truth import true_frequencies, warn_of_lost_weights
 _T = TypeVar("_T")
 _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
 
-# The paragraph of the parameter in the docstrings: %(noise)s where a number will do, and
-# %(noise_model)s where more must be known.
+# The paragraph of the parameter in the docstrings: %(noise)s if a number is sufficient, and
+# %(noise_model)s otherwise.
 NOISE_PARAGRAPHS = {
     "noise": """noise : float or NoiseModel, default=None
-    The noise of the estimate. None takes the noise that the estimate carries, which must be raw
-    then. A number is the noise level: the standard deviation of the estimate of a category that
-    nobody has, taken as the same for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as
-    ``oracle.noise_``, also tells how the variance grows with the frequency.""",
+    The noise of the estimate. If None, use the noise of the estimate object, which must be raw. A
+    number is the noise level, the standard error at frequency 0, which is then assumed for all
+    frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, also contains the
+    growth of the variance with the frequency.""",
     "noise_model": """noise : NoiseModel, default=None
-    The noise of the estimate. None takes the noise that the estimate carries, which must be raw
-    then. For a plain array give a :class:`~sklearn_ldp.NoiseModel`, which knows `p`, `q` and the
-    number of users; a noise level alone is not enough.""",
+    The noise of the estimate. If None, use the noise of the estimate object, which must be raw. For
+    a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number
+    of users; a noise level alone is not sufficient.""",
 }
 
 _MODEL = "noise=NoiseModel(p, q, n_samples)"
 _NEEDS = {
-    "std": ("the noise level", "noise= (that of a category that nobody has, or a NoiseModel)"),
+    "std": ("the noise level", "noise= (the standard error at frequency 0, or a NoiseModel)"),
     "n_samples": ("the noise level and the number of users", _MODEL),
     "null_variance": ("the noise level and its growth with the frequency", _MODEL),
 }
 
-# Estimates of a single category are hardly ever above it, most users' values are: chosen by hand.
-_MOST_OF_ONE = 2.0
+# Estimates of a single category are hardly ever larger, but most values of users are. Chosen by
+# hand.
+_MAX_ESTIMATE = 2.0
 
 _FITTED = """estimate_ : FrequencyEstimate
-    The same frequencies with their categories. Its `noise` and `shards` stay those of the raw
-    estimate that it was made of.
+    The same frequencies with their categories. Its `noise` and `shards` are still the noise and
+    the shards of the raw estimate.
 n_features_in_ : int
     Number of categories.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -67,9 +68,8 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
     """Let `set_output` act on plain input only."""
-    # A data frame would lose the noise that the next step of a Pipeline needs, so an estimate
-    # gives an estimate, whatever the output is set to; `estimate.to_frame()` makes a data frame
-    # of it.
+    # A data frame would lose the noise that the next step of a Pipeline needs. So the result for an
+    # estimate is an estimate, whatever the output is set to; `estimate.to_frame()` converts it.
 
     def choose(wrapped):
         @functools.wraps(wrapped)
@@ -86,8 +86,8 @@ def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
     return cls
 
 
-# Parameters, each of which is enough to do without the noise of an oracle's estimate.
-_OF_NOISE = ("noise", "n_kept", "bandwidth", "epsilon", "oracle")
+# Parameters, each of which replaces the noise of an oracle's estimate.
+_NOISE_PARAMETERS = ("noise", "n_kept", "bandwidth", "epsilon", "oracle")
 
 
 @_estimates_stay_estimates
@@ -96,42 +96,43 @@ class BasePostProcessor(
 ):
     """Base of all post-processors.
 
-    Like :class:`~sklearn.preprocessing.Normalizer`, they treat every row on its own, so `transform`
-    needs no fit; `fit` keeps the result for its own rows. A new post-processor is a pure function
-    of rows and a class that calls it in `_process`; think twice before adding anything here.
+    Like :class:`~sklearn.preprocessing.Normalizer`, a post-processor treats every row separately,
+    so `transform` needs no fit; `fit` stores the result for its own rows. A new post-processor is a
+    pure function of rows and a class that calls it in `_process`; think twice before adding
+    anything here.
 
-    A set of estimates is processed part by part: `fit` makes a fitted copy for each, in
-    `estimators_`, and `transform` takes the copy of that name.
+    A set of estimates is processed part by part: `fit` stores a fitted copy for each part in
+    `estimators_`, and `transform` uses the copy with the same name.
     """
 
     _parameter_constraints: dict = {}
 
     #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
-    _of_each_part: tuple[str, ...] = ()
+    _part_parameters: tuple[str, ...] = ()
 
-    #: Whether it takes for granted that frequencies sum to 1; it then refuses others
+    #: Whether it assumes that frequencies sum to 1, and then refuses other estimates
     #: (`FrequencyEstimate.sums_to_one`).
     sums_to_one: Any = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # What many have in common stands once, and in their docstrings as %(fitted)s or %(noise)s.
+        # Docstrings refer to common paragraphs by %(fitted)s or %(noise)s.
         super().__init_subclass__(**kwargs)
         fill_in(cls, fitted=_FITTED, **NOISE_PARAGRAPHS)
         inherit_docstrings(cls)
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the post-processed estimate, and set what was learnt as fitted attributes."""
-        # `fit` calls it on the estimator itself, `transform` on a copy that is thrown away,
-        # so that `transform` changes no attribute.
+        """Return the post-processed estimate, and set fitted attributes."""
+        # `fit` calls it on the estimator itself, `transform` on a temporary copy, so that
+        # `transform` changes no attribute.
 
-    #: What it must be told of the noise, an attribute of :class:`~sklearn_ldp.NoiseModel`.
+    #: The attribute of :class:`~sklearn_ldp.NoiseModel` that it needs, or None.
     needs: str | None = None
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        """Return whether it is made for what is asked: a search then adds it to its candidates.
+        """Return whether it is made for the queries; a search then adds it to its candidates.
 
         Parameters
         ----------
@@ -148,7 +149,7 @@ class BasePostProcessor(
         return False
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether a search takes it unless another candidate is surely better.
+        """Return whether a search replaces it only by a significantly better candidate.
 
         Parameters
         ----------
@@ -158,31 +159,31 @@ class BasePostProcessor(
         Returns
         -------
         bool
-            Of several such candidates the search takes the last one that `knows` the queries, or
-            else the first one.
+            If there are several such candidates, the default of the search is the last one for
+            which `knows` is true, otherwise the first one.
         """
         return False
 
     def _takes_arrays(self) -> bool:
-        """Return whether it takes plain arrays as it is: they tell no noise."""
-        told = [getattr(self, name) for name in _OF_NOISE if hasattr(self, name)]
-        return not told or any(value is not None and value != "auto" for value in told)
+        """Return whether it accepts plain arrays, which have no noise."""
+        values = [getattr(self, name) for name in _NOISE_PARAMETERS if hasattr(self, name)]
+        return not values or any(value is not None and value != "auto" for value in values)
 
     def _sees_whole_sets(self) -> bool:
-        """Whether the post-processor looks at all parts of a set at once, and not at each alone."""
+        """Return whether it processes all parts of a set together, not each part separately."""
         return False
 
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """`_process` while fitting; only a search, which learns from the rows, overrides it."""
+        """Return the result for `fit`; only a search, which learns from the rows, overrides it."""
         return self._process(estimate)
 
     def fit(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> Self:
-        """Post-process the estimates and keep the result.
+        """Post-process the estimates and store the result.
 
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
-            One estimate of the distribution per row; of a set, each part is post-processed alone.
+            One estimate of the distribution per row; each part of a set is processed separately.
         y : None
             Ignored.
 
@@ -196,7 +197,7 @@ class BasePostProcessor(
         ValueError
             If the noise is needed and not known.
         """
-        # What an earlier fit has learnt may have been of another kind of input.
+        # An earlier fit may have had another kind of input, with other attributes.
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
         if isinstance(X, EstimateSet):
@@ -209,12 +210,12 @@ class BasePostProcessor(
         return self
 
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Post-process each part by a copy that is fitted to it."""
+        """Post-process each part by a fitted copy."""
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         copies = self._copies(estimates.names)
         fitted = {name: _named(name, copies[name].fit, part) for name, part in nonempty.items()}
         self.estimators_: dict[Any, Any] = fitted
-        processed = {name: one.estimate_ for name, one in fitted.items()}
+        processed = {name: post.estimate_ for name, post in fitted.items()}
         return estimates.with_parts({**estimates, **processed})
 
     @overload
@@ -222,7 +223,7 @@ class BasePostProcessor(
     @overload
     def transform(self, X: ArrayLike) -> np.ndarray: ...
     def transform(self, X: Any) -> Any:
-        """Post-process estimates, each row on its own.
+        """Post-process estimates, each row separately.
 
         Parameters
         ----------
@@ -253,7 +254,7 @@ class BasePostProcessor(
     @overload
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray: ...
     def fit_transform(self, X: Any, y: object = None) -> Any:
-        """Post-process the estimates, keep the result and return it.
+        """Post-process the estimates, store the result and return it.
 
         Parameters
         ----------
@@ -274,7 +275,7 @@ class BasePostProcessor(
         """
         return _as_given(X, self.fit(X).estimate_)
 
-    # The weights are those of y: a Pipeline hands them on without being asked.
+    # These are weights of y; a Pipeline passes them on without a request.
     __metadata_request__score = {"sample_weight": True}
 
     def score(
@@ -283,47 +284,47 @@ class BasePostProcessor(
         y: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return minus the mean squared error of the fitted estimate, judged by other users.
+        """Return minus the mean squared error of the fitted estimate, compared with other users.
 
-        This is the score of a Pipeline that ends here, which searches and cross-validations of
-        scikit-learn take if they are given no ``scoring``. Larger is better.
+        This is the score of a Pipeline that ends here. Searches and cross-validations of
+        scikit-learn use it if they have no ``scoring``. Larger is better.
 
         =================================  ========================================================
         call                               reference of the score
         =================================  ========================================================
-        ``GridSearchCV(..).fit(X)`` over   the true frequencies of the users left out: a simulation
+        ``GridSearchCV(..).fit(X)`` over   the true frequencies of the held-out users: a simulation
         values, or ``.fit(X, X)``          without the noise of reports; not private
-        ``GridSearchCV(..).fit(X)`` over   the raw estimate of the reports left out, which costs no
+        ``GridSearchCV(..).fit(X)`` over   the raw estimate of the held-out reports, which costs no
         reports                            privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
         =================================  ========================================================
 
-        The estimate that an oracle's `transform` makes of values remembers these: in memory only,
-        never in a file, a pickle or a copy.
+        The estimate that an oracle's `transform` makes of values refers to these values: only in
+        memory, never in a file, a pickle or a copy.
 
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             The raw estimate of other users; or, as an array, the true frequencies, for all rows or
-            for each. If y is given, only its number of users is looked at.
+            for each row. If y is given, only the number of users of X is used.
         y : array-like of shape (n_samples,) or data frame, default=None
-            Values of users, to compare with; of a set, a column for each of its columns. Ignored if
-            plain arrays were fitted, which have no categories.
+            Values of users to compare with; for a set, a column for each of its columns. Ignored
+            after a fit to plain arrays, which have no categories.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row of y. Without y it has been counted in X. Where metadata
-            routing says that it is not requested for ``Pipeline.score``, as with scikit-learn 1.6,
-            call ``pipe.set_score_request(sample_weight=True)`` as well.
+            The number of users of each row of y. Without y, X already includes the weights. If
+            metadata routing raises that the weights are not requested for ``Pipeline.score``, as
+            with scikit-learn 1.6, call ``pipe.set_score_request(sample_weight=True)`` as well.
 
         Returns
         -------
         float
-            Minus the error, averaged over the categories, the rows, and the parts of a set. With y
-            a search answers its own `queries`, by its `metric`.
+            Minus the error, averaged over the categories, the rows, and the parts of a set. With y,
+            the error of a search is the error of its `queries`, by its `metric`.
 
         Raises
         ------
         ValueError
             If the estimate of other users is not raw, the shape of the array does not fit, or a
-            value of y is no category.
+            value of y is not a category.
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
@@ -341,47 +342,53 @@ class BasePostProcessor(
         if len(truth) not in (1, len(fitted)):
             raise ValueError(
                 f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
-                f"the {len(fitted)} rows that were fitted, got {len(truth)}."
+                f"the {len(fitted)} rows that were fitted, got {len(truth)}. Pass the true "
+                "frequencies in this shape."
             )
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:
-        """Return the errors of the fitted estimate, by part if it is a set."""
+        """Return the errors of the fitted estimate, for a set by part."""
         return query_errors(truth, self.estimate_)
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Post-process each part: by the copy that was fitted to it, or by this one itself."""
+        """Post-process each part by its fitted copy, or by an unfitted copy before any fit."""
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         unknown = [name for name in nonempty if fitted and name not in fitted]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
-                f"got one that is called {unknown[0]!r}."
+                f"got the part {unknown[0]!r}. Fit it to a set with this part."
             )
         by_name = fitted or self._copies(estimates.names)
-        made = {name: _named(name, by_name[name].transform, p) for name, p in nonempty.items()}
-        return estimates.with_parts({**estimates, **made})
+        processed = {
+            name: _named(name, by_name[name].transform, part) for name, part in nonempty.items()
+        }
+        return estimates.with_parts({**estimates, **processed})
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
-        """An unfitted copy for each part of a set, by name."""
-        # Parameters that may be mappings by the names of parts have the value of the part
-        # in its copy, or the default where a mapping leaves the part out.
-        values = {name: getattr(self, name, None) for name in self._of_each_part}
-        mappings = {name: one for name, one in values.items() if isinstance(one, Mapping)}
+        """Return an unfitted copy for each part of a set, by name."""
+        # If a parameter is a mapping by the names of parts, each copy gets the value of its part,
+        # or the default if the mapping lacks the part.
+        values = {name: getattr(self, name, None) for name in self._part_parameters}
+        mappings = {name: value for name, value in values.items() if isinstance(value, Mapping)}
         for parameter, by_part in mappings.items():
             unknown = [key for key in by_part if key not in names]
             if unknown:
                 raise ValueError(
-                    f"{type(self).__name__} takes {parameter} of each part of a set of estimates, "
-                    f"by name, got the key {unknown[0]!r}; the parts are "
+                    f"{type(self).__name__} accepts {parameter} by the names of the parts of a set "
+                    f"of estimates, got the key {unknown[0]!r}; the parts are "
                     f"{', '.join(map(repr, names))}. Pass {parameter}={{{names[0]!r}: ...}}."
                 )
         defaults = type(self)().get_params(deep=False) if mappings else {}
         copies = {}
         for name in names:
-            given = {one: by_name.get(name, defaults[one]) for one, by_name in mappings.items()}
-            copies[name] = clone(self).set_params(**given)
+            parameters = {
+                parameter: by_part.get(name, defaults[parameter])
+                for parameter, by_part in mappings.items()
+            }
+            copies[name] = clone(self).set_params(**parameters)
         return copies
 
     @property
@@ -391,7 +398,7 @@ class BasePostProcessor(
         For a set of estimates, a dict of these, by the names of its parts.
         """
         if not hasattr(self, "estimate_"):
-            raise AttributeError(f"{type(self).__name__} has no frequencies_ before fit.")
+            raise AttributeError(f"{type(self).__name__} has no frequencies_. Call fit first.")
         fitted: Any = self.estimate_
         if isinstance(fitted, EstimateSet):
             return {name: _rows(part) for name, part in fitted.items() if len(part)}
@@ -403,7 +410,7 @@ class BasePostProcessor(
         if self.sums_to_one and isinstance(X, FrequencyEstimate) and not X.sums_to_one:
             why = "overlap, as users have several items" if X.shares_overlap else "are some of many"
             raise ValueError(
-                f"{type(self).__name__} is for shares that sum to 1, and these {why}: take "
+                f"{type(self).__name__} is for frequencies that sum to 1, and these {why}. Use "
                 "BasePos(), BaseCut(), NPMLE(simplex=False) or EmpiricalBayes(simplex=False), or "
                 "choose by HeldOutSearch()."
             )
@@ -414,7 +421,7 @@ class BasePostProcessor(
         if _is_text(values):
             raise ValueError(
                 f"{type(self).__name__} expects an estimate, or rows of frequencies, got values "
-                "that are no numbers: users' values are for an oracle, as in "
+                "that are not numbers. Pass users' values to an oracle, as in "
                 "make_pipeline(oracle, post-processor)."
             )
         if reset or hasattr(self, "n_features_in_"):
@@ -424,9 +431,11 @@ class BasePostProcessor(
         if isinstance(X, FrequencyEstimate):
             return X
         is_column = values.shape[1] == 1 < len(values)
-        if is_column and (np.asarray(X).dtype.kind in "iu" or np.abs(values).max() > _MOST_OF_ONE):
-            what = "expects a distribution in each row, got a single number (n_features=1)"
-            raise ValueError(f"{type(self).__name__} {what}: users' values are for an oracle.")
+        if is_column and (np.asarray(X).dtype.kind in "iu" or np.abs(values).max() > _MAX_ESTIMATE):
+            raise ValueError(
+                f"{type(self).__name__} expects a distribution in each row, got a single number "
+                "(n_features=1): users' values are for an oracle."
+            )
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
@@ -468,17 +477,17 @@ class BasePostProcessor(
 
 
 def _as_given(X: Any, result: FrequencyEstimate) -> Any:
-    """The result as an estimate if X is one, else as an array."""
+    """Return the result as an estimate if X is one, otherwise as an array."""
     return result if isinstance(X, FrequencyEstimate | EstimateSet) else np.array(result.values)
 
 
 def _rows(estimate: FrequencyEstimate) -> np.ndarray:
-    """The rows, or the row if there is only one."""
+    """Return the rows, or the row if there is only one."""
     return estimate.values[0] if len(estimate) == 1 else estimate.values
 
 
 def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
-    """Call a function of a part; an error says which part it is about."""
+    """Return the result of a function of a part; an error names the part."""
     try:
         return function(part)
     except ValueError as error:
@@ -494,14 +503,14 @@ def resolve_noise(
     Parameters
     ----------
     estimate : FrequencyEstimate
-        What is post-processed. Its noise is taken if `noise` is None.
+        The estimate to post-process. If `noise` is None, the noise of the estimate is used.
     noise : float, Noise or None
         The post-processor's parameter of this name. A number is the noise level.
     name : str
-        Class of the post-processor, to be named in errors.
+        Class of the post-processor, which errors name.
     needs : {"std", "n_samples", "null_variance"}, default="std"
-        What the noise must know: its level, also the number of users, or also how the variance
-        grows with the frequency as only a :class:`~sklearn_ldp.NoiseModel` tells it.
+        The required part of the noise: its level, also the number of users, or also the growth of
+        the variance with the frequency, which only a :class:`~sklearn_ldp.NoiseModel` contains.
 
     Returns
     -------
@@ -511,8 +520,8 @@ def resolve_noise(
     Raises
     ------
     ValueError
-        If the noise is not known, or does not know what is needed; if it is to come from an
-        estimate that other post-processors have changed; or if it is of another number of rows.
+        If the noise is not known, or lacks the required part; if `noise` is None and other
+        post-processors have changed the estimate; or if the noise has another number of rows.
 
     Examples
     --------
@@ -524,28 +533,32 @@ def resolve_noise(
     >>> resolve_noise(estimate, 0.05, "Mine").std
     0.05
     """
-    given = estimate.noise if noise is None else noise
-    if noise is None and given is not None and not estimate.is_raw:
+    source = estimate.noise if noise is None else noise
+    if noise is None and source is not None and not estimate.is_raw:
         raise ValueError(
             f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
-            f"whose errors its noise no longer describes. Put {name} first, pass the raw estimate "
-            "(oracle.estimate_), or give noise= for the estimate as it is now."
+            f"so the noise does not describe its errors any more. Put {name} first, pass the raw "
+            "estimate (oracle.estimate_), or give noise= for the estimate as it is now."
         )
-    known = given if isinstance(given, Noise | None) else Noise.of_level(float(given))
+    known = source if isinstance(source, Noise | None) else Noise.of_level(float(source))
     if known is None or getattr(known, needs) is None:
-        what, remedy = _NEEDS[needs]
-        source = "a plain array" if known is None else f"noise={given!r}"
-        how = f"pass the FrequencyEstimate that an oracle returns, or give {remedy}"
-        raise ValueError(f"{name} needs to know {what}, which {source} does not tell: {how}.")
+        missing, remedy = _NEEDS[needs]
+        described = "a plain array" if known is None else f"noise={source!r}"
+        raise ValueError(
+            f"{name} needs to know {missing}, which {described} does not contain. Pass the "
+            f"FrequencyEstimate that an oracle returns, or give {remedy}."
+        )
     levels = np.asarray(known.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
-        what = f"one finite noise level > 0 for all rows, or one per row ({len(estimate)})"
-        raise ValueError(f"{name} needs {what}, got {levels} from noise={given!r}.")
+        raise ValueError(
+            f"{name} needs one finite noise level > 0 for all rows, or one per row "
+            f"({len(estimate)}), got {levels} from noise={source!r}. Pass noise= of this shape."
+        )
     return known
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
-    """One number for each row, from one for all of them or one per row.
+    """Return a number for each row, from a number for all rows or one per row.
 
     Shapes: value (1,) or (n_rows,) -> (n_rows,).
     """
@@ -553,6 +566,6 @@ def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
 
 
 def _is_text(values: Any) -> bool:
-    """Return whether values begin with a text that is no number, as users' values do."""
+    """Return whether the first value is a text but not a number, as in values of users."""
     first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)
     return isinstance(first, str) and not as_numbers([first]).size

@@ -41,7 +41,7 @@ def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        Estimates at or above it are kept.
+        The smallest estimate that is kept.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
     n_categories : int
         Size d of the domain.
     alpha : float
-        Expected number of categories that pass if no user has any of them.
+        Expected number of categories that pass although no user has them.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
 
 
 class BaseThreshold(BasePostProcessor):
-    """Base of the post-processors that keep the estimates above a threshold, by `_cut`."""
+    """Base of the post-processors with a threshold, which `_cut` applies."""
 
     #: A function of estimates and thresholds.
     _cut: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -94,7 +94,8 @@ class BaseThreshold(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
-        F, d = estimate.values, estimate.shape[1]
+        F = estimate.values
+        d = estimate.shape[1]
         if self.n_kept is not None:
             k = min(self.n_kept, d)
             threshold = np.maximum(np.partition(F, d - k, axis=1)[:, d - k, None], 0.0)
@@ -120,7 +121,7 @@ class Base(BasePostProcessor):
 
     See Also
     --------
-    PostPos : Does not change the estimate either, but clips the answers to queries.
+    PostPos : Keeps the estimate as well, but clips the answers to queries.
 
     References
     ----------
@@ -144,8 +145,8 @@ class Base(BasePostProcessor):
 class BasePos(BasePostProcessor):
     """Set negative estimates to 0.
 
-    In no category is the result further from the truth than the raw estimate. But every category
-    gets a positive bias (2020 paper, Lemma 1), and these biases add up over sets.
+    For every category, the result is at least as close to the truth as the raw estimate. But every
+    category gets a positive bias (2020 paper, Lemma 1), and these biases add up over sets.
 
     Attributes
     ----------
@@ -180,7 +181,7 @@ class PostPos(BasePostProcessor):
     """Keep the estimate, and set negative *answers* to queries to 0.
 
     This equals Base-Pos on single categories, and is close to Base on sets. Answers may contradict
-    each other: the answer for a union of disjoint sets need not be the sum of the answers for them.
+    each other: the answer for a union of disjoint sets may differ from the sum of their answers.
 
     Attributes
     ----------
@@ -217,7 +218,7 @@ class BaseCut(BaseThreshold):
 
     .. math:: T = \\max\\{0, \\Phi^{-1}(1 - \\alpha / d)\\} \\, \\sigma
 
-    (2020 paper, Eq. 9), so that about `alpha` of the categories that nobody has pass the threshold.
+    (2020 paper, Eq. 9), so that about `alpha` of the categories without users pass the threshold.
     The papers use 2, and recommend this method for queries of single categories; 0.05 is the
     threshold of RAPPOR (OUE-Zero in the Calibrate paper). Estimates equal to T are kept.
 
@@ -226,8 +227,8 @@ class BaseCut(BaseThreshold):
     alpha : float, default=2.0
         Expected number of false positives, > 0. If it is d/2 or more, T is 0.
     n_kept : int, default=None
-        Keep this many of the largest estimates instead: T is the n_kept-th largest estimate, or 0
-        if that is negative. Estimates tied with it are kept too, and no noise is needed.
+        Number of largest estimates to keep instead: T is the n_kept-th largest estimate, or 0 if
+        this is negative. Estimates tied with it are kept too, and no noise is needed.
     %(noise)s
 
     Attributes

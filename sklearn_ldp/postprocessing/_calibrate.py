@@ -21,11 +21,13 @@ from ._count_priors import FAMILIES, Known, PowerLaw, as_family, fit_likelihood,
 
 _FITS = StrOptions({"mean-variance", "mle"})
 _EXPONENTS = (1e-6, 30.0)
-_NARROW = 1e-2  # of the noise: standard deviation of the prior where noise explains all
+_NARROW = 1e-2  # of the noise: standard deviation of the prior if noise explains the whole spread
 
 
 def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> np.ndarray:
-    """Posterior mean under a prior: the least expected square error (Calibrate paper, Eq. 12).
+    """Return the posterior mean under a prior (Calibrate paper, Eq. 12).
+
+    The posterior mean has the smallest expected squared error if the prior is right.
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> 
     n_samples : int
         Number n of users.
     prior : frozen distribution of :mod:`scipy.stats`
-        Prior of the true counts, restricted to 0 .. n. A continuous one gives whole numbers
-        probabilities proportional to its densities there.
+        Prior of the true counts, restricted to 0 .. n. A continuous prior gives whole numbers
+        probabilities proportional to its densities at these numbers.
 
     Returns
     -------
@@ -47,16 +49,17 @@ def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> 
     Raises
     ------
     ValueError
-        If the prior gives no count from 0 to n a positive probability.
+        If no count from 0 to n has a positive probability under the prior.
     """
     return posterior_means(F, std, n_samples, Known(prior), ())
 
 
 def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarray:
-    """Posterior mean under a power law: the least expected square error (2020 paper, Eq. 13).
+    """Return the posterior mean under a power law (2020 paper, Eq. 13).
 
     The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
-    the error of its estimate is normal. Each estimate becomes the posterior mean of k, over n.
+    the error of its estimate is normal. Each estimate becomes the posterior mean of k, divided by
+    n, which has the smallest expected squared error if the prior is right.
 
     Parameters
     ----------
@@ -78,9 +81,9 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
-    """Posterior means under a member of a family, in the shape of F."""
-    # For a prior that is used `often` a table is made, which takes some milliseconds. For one
-    # that is fitted to this row alone, the means are computed at its estimates only.
+    """Return posterior means under a member of a family, in the shape of F."""
+    # For a prior that is used `often` a table is computed, in some milliseconds. For a prior that
+    # is fitted to this row alone, the means are computed only at its estimates.
     F = np.asarray(F, dtype=np.float64)
     noise = float(std * n_samples)
     counts = _plausible(F.ravel() * n_samples, noise, n_samples)
@@ -96,28 +99,28 @@ def posterior_means(F, std, n_samples, family, theta, *, often=True):
 
 @lru_cache(maxsize=16)
 def _posterior(family, theta, noise, n_samples):
-    """The posterior at all estimates that can occur."""
+    """Return the posterior at all estimates that can occur."""
     lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
     return Posterior(family.prior(theta, n_samples), noise, lowest, highest)
 
 
 def _plausible(counts, std, n_samples):
-    """Counts, clipped to where noise can have moved them and where floats stay precise."""
+    """Return counts, clipped to the range that noise can reach and in which floats are precise."""
     return np.clip(counts, -1000 * std, n_samples + 14 * std)
 
 
 @lru_cache(maxsize=256)
 def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
-    """Exponent of the power law with mean n / d (Calibrate's mean-variance fit).
+    """Return the exponent of the power law with mean n / d (Calibrate's mean-variance fit).
 
-    Returns: the exponent; None if there is none, because there are no more users than
+    Returns: the exponent; None if no power law has this mean, because there are no more users than
     categories.
     """
-    # This is the mean count of the categories. It is known exactly, because the frequencies sum
-    # to 1.
+    # The mean count of the categories is known exactly, because the frequencies sum to 1.
     if n_categories == 1:
         return 0.0
-    law, mean = FAMILIES["power-law"], n_samples / n_categories
+    law = FAMILIES["power-law"]
+    mean = n_samples / n_categories
 
     def excess(exponent):
         return prior_moments(law.prior([exponent], n_samples))[0] - mean
@@ -130,7 +133,7 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
 
 
 def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
-    """Exponent that maximises the marginal likelihood of the estimates (Calibrate paper, Eq. 16).
+    """Return the exponent with the largest marginal likelihood (Calibrate paper, Eq. 16).
 
     Parameters
     ----------
@@ -152,50 +155,59 @@ def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
 
 # -- fits of rows -----------------------------------------------------------------------------
 def fit_rows(family, rows, std, n_samples, method, name):
-    """Parameters of the family for each row of estimated frequencies with the same noise."""
-    counts, noise = rows * n_samples, std * n_samples
+    """Return parameters of the family for each row of estimated frequencies with the same noise."""
+    counts = rows * n_samples
+    noise = std * n_samples
     if method == "mle":
         return fit_likelihood(family, _plausible(counts, noise, n_samples), noise, n_samples)
     return np.array([_fit_moments(family, row, noise, n_samples, name) for row in counts])
 
 
 def _fit_moments(family, counts, noise, n_samples, name):
-    """Parameters of the family for one row of estimated counts, by their mean and variance."""
+    """Return parameters of the family for a row of estimated counts, by mean and variance."""
     d = len(counts)
     if isinstance(family, PowerLaw):
         exponent = power_law_exponent(n_samples, d)
         if exponent is None:
             exponent = _EXPONENTS[1]
             _warn(
-                f"{name} found no power law of mean n / d = {n_samples} / {d}: there are no more "
-                f"users than categories. It takes the exponent {exponent:g}; "
-                'fit_method="mle" or a known prior may serve better.'
+                f"{name} found no power law with mean n / d = {n_samples} / {d}, because there are "
+                f"no more users than categories, so it uses the exponent {exponent:g}. Try "
+                'fit_method="mle" or a known prior.'
             )
         return np.array([exponent])
     mean, spread = _target(family, counts, noise, n_samples, name)
     theta, solved = fit_moments(family, mean, spread, n_samples)
     if not solved:
-        on_line = "the one with these moments on the whole line"
-        nearest = on_line if len(theta) == 2 else "the nearest"
+        has_scale = len(theta) == 2
+        moments = f"mean {mean:.4g}"
+        substitute = "the nearest member"
+        if has_scale:
+            moments += f" and standard deviation {spread:.4g}"
+            substitute = "the member with these moments on the whole line"
         _warn(
-            f"{name} found no member of the prior's family whose counts on 0 .. n have mean "
-            f"{mean:.4g}{f' and standard deviation {spread:.4g}' * (len(theta) > 1)}, as the "
-            f"estimates say; it takes {nearest}. Another family may suit these data better."
+            f"{name} found no member of the prior's family with the moments of the estimates on "
+            f"0 .. n, {moments}, so it uses {substitute}. Try another family."
         )
     return theta
 
 
 def _target(family, counts, noise, n_samples, name):
-    """Mean and standard deviation of the true counts, from those of the estimates."""
-    mean, variance = counts.mean(), counts.var() - noise**2
+    """Return the mean and standard deviation of the true counts, from the estimated counts."""
+    mean = counts.mean()
+    variance = counts.var() - noise**2
     if not 0 < mean < n_samples:
-        what = f"the mean {mean:.4g}, which no prior on 0 .. n = {n_samples} has"
-        _warn(f"{name}: the estimates have {what}; it takes n / d.")
+        _warn(
+            f"{name}: the estimates have the mean {mean:.4g}, which is impossible for a prior on "
+            f"0 .. n = {n_samples}, so it uses n / d. Check the estimates and the noise."
+        )
         mean = n_samples / max(len(counts), 2)
     if len(family.names) == 2 and variance <= (_NARROW * noise) ** 2:
-        what = f"a standard deviation of the true counts of {_NARROW:g} of the noise"
-        why = "noise alone explains the spread of the estimates"
-        _warn(f"{name}: {why}; it takes {what}, and shrinks all to their mean.")
+        _warn(
+            f"{name}: noise alone explains the spread of the estimates, so it assumes a standard "
+            f"deviation of the true counts of {_NARROW:g} of the noise, and shrinks all estimates "
+            "to their mean. More users would show how the counts differ."
+        )
         variance = (_NARROW * noise) ** 2
     return mean, np.sqrt(max(variance, 0.0))
 
@@ -211,20 +223,22 @@ class BaseCalibrate(BasePostProcessor):
     needs: str | None = "n_samples"
 
     def _posterior_of_rows(self, estimate, family, known=None):
-        """Posterior means, parameters of each row's prior (known or fitted), numbers of users."""
-        name, n_rows = type(self).__name__, len(estimate)
+        """Return posterior means, parameters of each row's prior, and numbers of users."""
+        name = type(self).__name__
+        n_rows = len(estimate)
         noise = resolve_noise(estimate, self.noise, name, "n_samples")
         std = [float(sigma) for sigma in per_row(noise.std, n_rows)]
         sizes = [int(n) for n in per_row(noise.n_samples, n_rows)]
         # The mean of a power law is n / d for every row.
         by_mean = self.fit_method == "mean-variance" and isinstance(family, PowerLaw)
         often = known is not None or by_mean
-        alike: dict[tuple[float, int], list[int]] = {}
+        rows_by_noise: dict[tuple[float, int], list[int]] = {}
         for row, errors in enumerate(zip(std, sizes, strict=True)):
-            alike.setdefault(errors, []).append(row)
-        F, values = estimate.values, np.empty_like(estimate.values)
+            rows_by_noise.setdefault(errors, []).append(row)
+        F = estimate.values
+        values = np.empty_like(F)
         thetas = np.full((n_rows, len(family.names)), np.nan if known is None else known)
-        for (sigma, n), rows in alike.items():
+        for (sigma, n), rows in rows_by_noise.items():
             if known is None:
                 thetas[rows] = fit_rows(family, F[rows], sigma, n, self.fit_method, name)
             for row in rows:
@@ -233,34 +247,34 @@ class BaseCalibrate(BasePostProcessor):
 
 
 class Calibrate(BaseCalibrate):
-    """Make an estimate better if you know the shape of the data: a prior of a family you name.
+    """Improve an estimate by a prior from a family that describes the shape of the data.
 
     Each estimate becomes the expected value of the true count, given the estimate, a prior for the
     counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior describes the
     shape of the data: few categories with many users and many with few ("power-law"), or similar
     numbers of users in all categories ("gaussian", "laplace", "poisson").
 
-    The prior is on whole counts: 1 .. n for the power law, and 0 .. n for all others, even if their
-    tails reach further. A continuous distribution gives whole numbers probabilities proportional to
-    its densities there (where a density is infinite, to the probability within a half).
+    The support of the prior is whole counts: 1 .. n for the power law, and 0 .. n for all others,
+    even if their tails are longer. A continuous distribution gives whole numbers probabilities
+    proportional to its densities at these numbers (if a density is infinite, to the probability
+    within a half).
 
-    The parameters of the prior are fitted for each row. "mle" maximises the marginal likelihood of
-    the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with
-    those of the estimates, less the variance of the noise (Eqs. 17 to 20); for a family of one
-    parameter it equates the mean alone (for a power law with n / d, the mean that Eq. 19 estimates,
-    which is known exactly because the frequencies sum to 1).
+    The parameters of the prior are fitted for each row. "mle" maximizes the marginal likelihood of
+    the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with the
+    mean and the variance of the estimates, minus the variance of the noise (Eqs. 17 to 20). For a
+    family with one parameter it equates only the mean. For a power law this is n / d, the mean that
+    Eq. 19 estimates, which is known exactly because the frequencies sum to 1.
 
     Parameters
     ----------
     prior : {"power-law", "gaussian", "laplace", "poisson"} or frozen distribution of \
             :mod:`scipy.stats`, default="power-law"
-        A family by its name is fitted; a frozen distribution, such as
-        ``scipy.stats.norm(10, 3)``, is used as it is.
+        The name of a family, which is then fitted, or a frozen distribution, such as
+        ``scipy.stats.norm(10, 3)``, which is used without a fit.
     fit_method : {"mean-variance", "mle"}, default="mle"
-        How the parameters are fitted. The default differs from that of :class:`Power`: the moments
-        need no search but do not suit every family, and for a power law the likelihood is the fit
-        that reproduces the Calibrate paper, the mean n / d the one that reproduces the 2020 paper's
-        Power.
+        How the parameters are fitted. The default differs from the default of :class:`Power`. The
+        moments need no search but do not suit every family. For a power law, "mle" reproduces the
+        Calibrate paper, and "mean-variance" reproduces Power of the 2020 paper.
     %(noise_model)s
 
     Attributes
@@ -277,25 +291,26 @@ class Calibrate(BaseCalibrate):
     -----
     UserWarning
         If the equations of "mean-variance" have no solution. If noise alone explains the spread of
-        the estimates, the prior has a standard deviation of 1 % of the noise; if the mean of the
+        the estimates, the prior has a standard deviation of 1 % of the noise. If the mean of the
         estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
-        moments on 0 .. n, "gaussian" and "laplace" take the member that has them on the whole line
-        (which is too wide for the mean), and "poisson" the nearest one. If there are no more users
-        than categories, the power law has the exponent 30.
+        moments on 0 .. n, "gaussian" and "laplace" use the member with these moments on the whole
+        line (which is too wide for the mean), and "poisson" uses the nearest member. If there are
+        no more users than categories, the power law has the exponent 30.
 
     See Also
     --------
-    Power : The power law alone, whose exponent may be given.
-    NPMLE : Learns a prior of no family, and needs no assumption of its shape.
+    Power : Uses a power law, with a fitted or a known exponent.
+    NPMLE : Learns a prior of any shape, without a family.
     PowerNS : Power followed by Norm-Sub, so that the result is consistent.
 
     Notes
     -----
-    **Few reports.** The noise is taken as normal. If chance brings a category at most 100 reports
-    of GRR, their skewness looks like signal: in 20 of 72 cells the error exceeds that of NormSub by
-    over 5 %, by a factor of 2.96 at most, and values sum to .05 .. 22. Through OLH with as many
-    users it does so in 7 of 72 (a Gaussian prior in 18, by 3.9 at most). EmpiricalBayes takes the
-    law of the counts (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** The noise is assumed to be normal. If a category gets at most 100 reports of
+    GRR by chance, their skewness looks like signal: in 20 of 72 settings the error exceeds the
+    error of NormSub by over 5 %, by a factor of at most 2.96, and values sum to .05 .. 22. Through
+    OLH with as many users this occurs in 7 of 72 settings (with a Gaussian prior in 18, by at most
+    3.9). EmpiricalBayes uses the distribution of the counts
+    (``python -m benchmarks.accuracy._weak_frequencies``).
 
     References
     ----------
@@ -345,24 +360,24 @@ class Calibrate(BaseCalibrate):
 
 
 class Power(BaseCalibrate):
-    """Make an estimate better for data with a long tail: a power-law prior.
+    """Improve an estimate of data with a long tail by a power-law prior.
 
     Each estimate becomes the expected value of the true count, given the estimate, a power law for
-    the counts and normal noise. It has the least expected square error if the prior is right
-    (Calibrate paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0, and
-    large ones hardly change.
+    the counts and normal noise. This value has the smallest expected squared error if the prior is
+    right (Calibrate paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0,
+    and large estimates hardly change.
 
     The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
-    count n / d, which is known exactly because the frequencies sum to 1; "mle" maximises the
-    marginal likelihood of the estimates, which takes their spread into account as well.
+    count n / d, which is known exactly because the frequencies sum to 1. "mle" maximizes the
+    marginal likelihood of the estimates, which also uses their spread.
 
     Parameters
     ----------
     fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is fitted. The default is what the 2020 paper calls Power; that of
-        :class:`Calibrate`, the same prior, is "mle", which reproduces the Calibrate paper.
+        How the exponent is fitted. The default is the method that the 2020 paper calls Power. The
+        default of :class:`Calibrate`, with the same prior, is "mle", as in the Calibrate paper.
     exponent : float, default=None
-        The exponent, if it is known. None fits it.
+        The exponent, if it is known. If None, the exponent is fitted.
     %(noise_model)s
 
     Attributes
@@ -377,17 +392,18 @@ class Power(BaseCalibrate):
     -----
     UserWarning
         If the mean-variance equation has no solution, because there are no more users than
-        categories. The steepest prior is used then, which shrinks estimates near 0 to almost 0.
+        categories. Then the steepest prior is used, which shrinks estimates near 0 to almost 0.
 
     See Also
     --------
     PowerNS : Applies Norm-Sub to the result, so that it is consistent.
-    Calibrate : The same posterior means under any prior.
+    Calibrate : Posterior means under any prior.
 
     Notes
     -----
-    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
-    over 5 % in 20 of 144 cells, by a factor of 1.56 at most, and values sum to .2 .. 1.7.
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
+    NormSub by over 5 % in 20 of 144 settings, by a factor of at most 1.56, and values sum to
+    .2 .. 1.7.
 
     References
     ----------
@@ -432,17 +448,17 @@ class Power(BaseCalibrate):
 
 
 class PowerNS(Power):
-    """Make an estimate consistent, for data with a long tail: Power, then Norm-Sub.
+    """Make an estimate of data with a long tail consistent: Power, then Norm-Sub.
 
-    The papers recommend it for the frequencies of sets. Try :class:`EmpiricalBayes` first, which
-    assumes no family of priors.
+    The papers recommend this method for the frequencies of sets. Try :class:`EmpiricalBayes` first,
+    which assumes no family of priors.
 
     Parameters
     ----------
     fit_method : {"mean-variance", "mle"}, default="mean-variance"
         How the exponent is fitted; see :class:`Power`.
     exponent : float, default=None
-        The exponent, if it is known. None fits it.
+        The exponent, if it is known. If None, the exponent is fitted.
     %(noise_model)s
 
     Attributes
@@ -465,9 +481,9 @@ class PowerNS(Power):
 
     Notes
     -----
-    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
-    over 5 % in 10 of 144 cells, by a factor of 1.45 at most ("mle": 11, 1.40). If all frequencies
-    are equal, chance can name a category; EmpiricalBayes is safer there.
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
+    NormSub by over 5 % in 10 of 144 settings, by a factor of at most 1.45 ("mle": 11, 1.40). If all
+    frequencies are equal, a category can stand out by chance; EmpiricalBayes is then safer.
 
     References
     ----------

@@ -14,11 +14,11 @@ from scipy.special import exprel, gammaln
 from .._core.numerics.posterior import Cells, CountPrior, Posterior, prior_moments
 
 _CELL = 1 / 8  # of the noise: cells of the likelihood
-_UNIT = 1e-6  # a fit solves its equations to this part of the mean and standard deviation
-# An exponent is then as precise as by minimize_scalar, 1e-6 to 3e-6 (12 places leave 1e-4), on four
-# power laws (2026-11-26).
+_UNIT = 1e-6  # relative precision of the mean and the standard deviation in fits of moments
+# With this number of places, an exponent is as precise as by minimize_scalar, 1e-6 to 3e-6 (with 12
+# places 1e-4), on four power laws (2026-11-26).
 _N_PLACES = 20
-_NARROW = 1e-2  # of the noise: standard deviation of the prior where noise dominates
+_NARROW = 1e-2  # of the noise: standard deviation of the prior if noise dominates
 
 
 class PowerLaw:
@@ -35,7 +35,9 @@ class PowerLaw:
 
     def log_total(self, theta, n_samples):
         """Return the log of the sum of all masses, by Euler and Maclaurin from 1,000 on."""
-        (a,), first, last = theta, float(min(n_samples, 1000)), float(n_samples)
+        (a,) = theta
+        first = float(min(n_samples, 1000))
+        last = float(n_samples)
         log_ratio = np.log(last / first)
         integral = first ** (1 - a) * log_ratio * exprel((1 - a) * log_ratio)
         ends, slopes = (last**p - first**p for p in (-a, -a - 1))
@@ -56,7 +58,8 @@ class Family:
     """Distributions on 0 .. n, by a mean above 0, or by a location and a scale."""
 
     def __init__(self, distribution, names, log_mass):
-        self.distribution, self.names = distribution, names
+        self.distribution = distribution
+        self.names = names
         self.log_mass = log_mass  # up to a constant, and faster than SciPy's
 
     def freeze(self, theta, n_samples):
@@ -69,7 +72,7 @@ class Family:
         """Return the log of the sum of all masses."""
         return prior_moments(self.prior(theta, n_samples))[2]
 
-    # The last parameter is above 0, and a location is any number.
+    # The last parameter is positive, and a location is any number.
     def to_free(self, theta):
         return np.append(theta[:-1], np.log(max(theta[-1], 1e-300)))
 
@@ -83,7 +86,7 @@ class Family:
 
 
 class Known:
-    """A frozen distribution, which has nothing to fit."""
+    """A frozen distribution, without parameters to fit."""
 
     names = ()
 
@@ -95,15 +98,18 @@ class Known:
 
     def prior(self, theta, n_samples):
         """Return the distribution as a prior on the counts 0 .. n."""
-        # A continuous one gives whole numbers probabilities proportional to its densities there;
-        # where a density is infinite, its probability within a half is used instead.
+        # A continuous prior gives whole numbers probabilities proportional to its densities at
+        # these numbers. If a density is infinite, the probability within a half is used instead.
         frozen = self.distribution  # discrete if it has a `pmf`
         low, high = frozen.support()
-        low, high = max(0, int(np.ceil(max(low, 0.0)))), int(np.floor(min(high, n_samples)))
+        low = max(0, int(np.ceil(max(low, 0.0))))
+        high = int(np.floor(min(high, n_samples)))
         if low > high:
-            what = f"some count from 0 to n_samples={n_samples} a positive probability"
-            support = f"the support of this one is {frozen.support()}"
-            raise ValueError(f"Calibrate needs a prior that gives {what}; {support}.")
+            raise ValueError(
+                f"Calibrate needs a prior that gives some count from 0 to n_samples={n_samples} a "
+                f"positive probability, got the support {frozen.support()}. Give the prior in "
+                "counts of users, not in frequencies."
+            )
         log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf
 
         def log_mass(k):
@@ -122,38 +128,42 @@ class Known:
         return CountPrior(log_mass, low, high, places[(low <= places) & (places <= high)])
 
 
-_PLACED = ("loc", "scale")
+_LOCATION_AND_SCALE = ("loc", "scale")
 FAMILIES: dict[str, Any] = {
     "power-law": PowerLaw(),
-    "gaussian": Family(stats.norm, _PLACED, lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2),
-    "laplace": Family(stats.laplace, _PLACED, lambda k, loc, scale: -np.abs(k - loc) / scale),
+    "gaussian": Family(
+        stats.norm, _LOCATION_AND_SCALE, lambda k, loc, scale: -0.5 * ((k - loc) / scale) ** 2
+    ),
+    "laplace": Family(
+        stats.laplace, _LOCATION_AND_SCALE, lambda k, loc, scale: -np.abs(k - loc) / scale
+    ),
     "poisson": Family(stats.poisson, ("mu",), lambda k, mu: k * np.log(mu) - gammaln(k + 1)),
 }
 
 
 def as_family(prior):
-    """Return the family of a name, or a frozen distribution of :mod:`scipy.stats` as it is."""
+    """Return the family with a name, or a frozen distribution of :mod:`scipy.stats` as `Known`."""
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
         raise ValueError(
             f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
-            f"{prior.name!r} of scipy.stats: give its parameters, as in scipy.stats.norm(10, 3), "
-            "or take NPMLE, which learns a prior of no family."
+            f"{prior.name!r} of scipy.stats. Give its parameters, as in scipy.stats.norm(10, 3), "
+            "or use NPMLE, which learns a prior of any shape."
         )
     return Known(prior)
 
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """Return the member of a family whose counts have this mean and standard deviation.
+    """Return the parameters of a family with this mean and standard deviation, if it has them.
 
     Shapes: -> (n_parameters,).
-    mean, std: mean and standard deviation that its counts on 0 .. n should have.
-    Returns: whether the equations hold. If not, the parameters are those of the nearest
-    member, or with a location those of the member with these moments on the whole line.
+    mean, std: desired mean and standard deviation of the counts on 0 .. n.
+    Returns: also whether the equations have a solution. If not, the parameters are the parameters
+    of the nearest member, or, with a location, of the member with these moments on the whole line.
     """
-    # A family of one parameter is fitted to the mean only.
+    # A family with one parameter is fitted to the mean only.
 
     @np.errstate(all="ignore")
     def misfit(free):
@@ -166,16 +176,17 @@ def fit_moments(family, mean, std, n_samples):
 
     starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
     if len(family.names) == 1:
-        return _solve_one(family, misfit, starts)
-    start = found = starts[0]
+        return _solve_for_mean(family, misfit, starts)
+    start = solution = starts[0]
     with np.errstate(all="ignore"):
         if np.abs(misfit(start)).max() > _UNIT:
-            found = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
-        is_solved = bool(np.abs(misfit(found)).max() <= _UNIT)
-    return family.from_free(found if is_solved else start), is_solved
+            solution = root(misfit, start, tol=1e-10, options={"maxfev": 60}).x
+        is_solved = bool(np.abs(misfit(solution)).max() <= _UNIT)
+    return family.from_free(solution if is_solved else start), is_solved
 
 
-def _solve_one(family, misfit, starts):
+def _solve_for_mean(family, misfit, starts):
+    """Return the single parameter of a family, and whether it solves the equation of the mean."""
     steps = np.array([-3.0, 0.0, 3.0])
     free = np.unique(np.concatenate([np.ravel(start) + steps for start in starts]))
     gaps = np.array([misfit(np.array([x]))[0] for x in free])
@@ -188,24 +199,25 @@ def _solve_one(family, misfit, starts):
 
 
 def fit_likelihood(family, rows, std, n_samples):
-    """Return the member of most likelihood for each row (Calibrate paper, Eq. 16).
+    """Return the most likely parameters of a family for each row (Calibrate paper, Eq. 16).
 
-    Shapes: rows (n_rows, d), estimated counts with noise of this std -> (n_rows, n_parameters).
+    Shapes: rows (n_rows, d) -> (n_rows, n_parameters).
+    rows: estimated counts, with noise of this standard deviation.
     """
     if len(family.names) == 1:
         mean = min(max(n_samples / rows.shape[1], 1.0), n_samples)
         starts = [family.to_free(theta) for theta in family.starts(mean, std, n_samples)]
         loss = _likelihood_loss(family, rows, std, n_samples)
-        return np.array([family.from_free(x) for x in _least_of_one(loss, np.ravel(starts))])
-    return np.array([_least_of_two(family, row, std, n_samples) for row in rows])
+        return np.array([family.from_free(x) for x in _minimize_one(loss, np.ravel(starts))])
+    return np.array([_minimize_two(family, row, std, n_samples) for row in rows])
 
 
 def _likelihood_loss(family, rows, std, n_samples):
     """Return minus the log likelihood of each row, as a function of free parameters.
 
-    What takes long, the integrals over the prior, is the same for all rows.
+    The slow part, the integrals over the prior, is the same for all rows.
     """
-    ends, of_values, of_slopes = _likelihood_weights(rows, std)
+    ends, value_weights, slope_weights = _likelihood_weights(rows, std)
 
     def loss(free):
         if len(family.names) == 2 and not _in_reach(family.from_free(free), std):
@@ -219,37 +231,39 @@ def _likelihood_loss(family, rows, std, n_samples):
             except ValueError:
                 return np.full(len(rows), 1e30)
             slope = (mean - ends) / std**2
-            values = rows.shape[1] * log_total - of_values @ log_density - of_slopes @ slope
+            normalization = rows.shape[1] * log_total
+            values = normalization - value_weights @ log_density - slope_weights @ slope
         return np.where(np.isfinite(values), values, 1e30)
 
     return loss
 
 
-def _least_of_two(family, row, std, n_samples):
-    """Return the parameters of least loss for one row, by the simplex of Nelder and Mead."""
+def _minimize_two(family, row, std, n_samples):
+    """Return the most likely two parameters for a row, by the method of Nelder and Mead."""
     loss = _likelihood_loss(family, row[None], std, n_samples)
     mean = min(max(row.mean(), 1.0), n_samples)
     spread = np.sqrt(max(row.var() - std**2, (_NARROW * std) ** 2))
     (first,) = family.starts(mean, spread, n_samples)
-    start, unit = family.to_free(first), np.array([spread, 1.0])
+    start = family.to_free(first)
+    unit = np.array([spread, 1.0])
     simplex = np.vstack([np.zeros(2), 0.3 * np.eye(2)])
     options = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-2, "maxiter": 150}
-    found = minimize(
+    minimum = minimize(
         lambda x: loss(start + unit * x)[0], simplex[0], method="Nelder-Mead", options=options
     )
-    return family.from_free(start + unit * found.x)
+    return family.from_free(start + unit * minimum.x)
 
 
 def _in_reach(theta, std):
-    """Whether a member is neither too far to the left nor too narrow."""
-    # Further to the left a law on 0 .. n tends to the geometric one (or to itself) ever more
-    # slowly, and a narrower one cannot be distinguished from a point.
+    """Return whether a member is neither too far to the left nor too narrow."""
+    # Further to the left a distribution on 0 .. n tends to a geometric one (or to itself) more and
+    # more slowly, and narrower distributions are indistinguishable from a point.
     loc, scale = theta[-2:]
     return scale >= _NARROW * std / 2 and loc >= -30 * scale
 
 
 def _likelihood_weights(rows, std):
-    """Return counts, and the weights of a function's values and slopes there in each row's sum.
+    """Return counts, and the weights with which a function's values and slopes give row sums.
 
     Shapes: rows (n_rows, d) -> (n_ends,), and two sparse matrices (n_rows, n_ends).
     """
@@ -258,14 +272,14 @@ def _likelihood_weights(rows, std):
     if 2 * len(cells.left) < rows.size:
         return cells.weights(row, len(rows))
     distinct, at = np.unique(rows, return_inverse=True)
-    of_values = csr_array((np.ones(rows.size), (row, at.ravel())), (len(rows), len(distinct)))
-    return distinct, of_values, csr_array(of_values.shape)
+    numbers = csr_array((np.ones(rows.size), (row, at.ravel())), (len(rows), len(distinct)))
+    return distinct, numbers, csr_array(numbers.shape)
 
 
-def _least_of_one(loss, free):
-    """Return the least places of the losses of all rows, which share the places that are tried.
+def _minimize_one(loss, free):
+    """Return the minimum of each row's loss, with the same evaluations for all rows.
 
-    A coarse grid brackets each minimum; within a bracket the losses are smooth, and polynomials.
+    A coarse grid brackets each minimum. Within a bracket a polynomial approximates the loss.
     Shapes: free (n_starts,) -> (n_rows, 1).
     """
     free = np.sort(free)
@@ -274,14 +288,16 @@ def _least_of_one(loss, free):
     best = np.argmin([loss(x) for x in free], axis=0)
     result = np.empty((len(best), 1))
     for at in np.unique(best):
-        low, high = bounds = free[max(at - 1, 0)], free[min(at + 1, len(free) - 1)]
+        low = free[max(at - 1, 0)]
+        high = free[min(at + 1, len(free) - 1)]
+        bounds = (low, high)
         places = (low + high) / 2 + (high - low) / 2 * chebpts1(_N_PLACES)
         is_here = best == at
         losses = np.array([loss(x)[is_here] for x in places])
-        for row, of_row in zip(np.flatnonzero(is_here), losses.T, strict=True):
-            fit = Chebyshev.fit(places, of_row, _N_PLACES - 1, bounds)
+        for row, row_losses in zip(np.flatnonzero(is_here), losses.T, strict=True):
+            fit = Chebyshev.fit(places, row_losses, _N_PLACES - 1, bounds)
             turns = fit.deriv().roots()
             inner = turns.real[(turns.imag == 0) & (turns.real >= low) & (turns.real <= high)]
-            tried = np.append(inner, bounds)
-            result[row] = tried[np.argmin(fit(tried))]
+            candidates = np.append(inner, bounds)
+            result[row] = candidates[np.argmin(fit(candidates))]
     return result

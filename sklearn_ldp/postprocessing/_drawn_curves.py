@@ -1,4 +1,4 @@
-"""An average over curves that are drawn before the reports, each weighed by its likelihood."""
+"""An average over curves that are drawn before the reports, weighted by likelihood."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..oracles.channels import ReportLaw
 # and few users").
 _MOST_WAVES = 8
 _SCALES = np.array([0.5, 1.0])  # standard deviations of the slowest wave, in log-frequencies
-_N_DRAWS = 512  # of each scale, and as many that are reversed
-_EVEN = 0.4  # probability of equal frequencies, before any report
+_N_DRAWS = 512  # of each scale; each draw is also used reversed
+_EVEN = 0.4  # prior probability of equal frequencies
 # Curves cannot show a bin with many users, such as zeros. Chosen on 2026-11-28 among twelve
 # variants on the populations of `python -m benchmarks.accuracy._simple_numbers --populations
 # tune` and fifteen others of 16 and 64 bins (doc/notes/numbers.md).
-_HEAVY = 0.3  # probability that one cell has many users, and that the others are equal
-_HEAVY_SHARES = np.array([0.3, 0.5, 0.7, 0.9, 1.0])  # proportion of the users in that cell
-_MOST_CELLS = 128  # finer bins share one: smooth curves hardly differ within
-_CENTRINGS = 12  # leave deviations of 1e-8 from even means
-_AT_ONCE = 256  # kinds of reports, to bound the memory
+_HEAVY = 0.3  # prior probability that one cell has many users, and that the others are equal
+_HEAVY_SHARES = np.array([0.3, 0.5, 0.7, 0.9, 1.0])  # fraction of the users in this cell
+_MOST_CELLS = 128  # more bins share cells, because smooth curves hardly differ within
+_CENTERINGS = 12  # after which means deviate by 1e-8 from even means
+_AT_ONCE = 256  # distinct reports, to limit the memory
 
 
 class DrawnAverage(NamedTuple):
-    """What `average_of_drawn` finds.
+    """The result of `average_of_drawn`.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ class DrawnAverage(NamedTuple):
     evidence : float
         Logarithm of the prior mean of the likelihood.
     n_effective : float
-        Number of drawn curves of equal weight that are worth as much as these.
+        Effective number of drawn curves: the number of equally weighted curves with the same sum
+        of squared weights.
     """
 
     frequencies: np.ndarray
@@ -51,21 +52,22 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        Number of reports of each kind.
+        Number of reports with each value.
     law : ReportLaw
-        The probabilities of the kinds of reports.
+        The distribution of the reports.
     n_categories : int
         The number d of categories, in their order.
 
     Returns
     -------
     DrawnAverage
-        The posterior mean, its evidence, and how many curves it is made of.
+        The posterior mean, its evidence, and the effective number of curves.
     """
     n_cells = min(n_categories, _MOST_CELLS)
     ends = np.arange(n_categories + 1)[:, None] * n_cells / n_categories
     shares = np.diff(np.clip(ends - np.arange(n_cells), 0, 1), axis=0)  # of a cell: (d, n_cells)
-    curves, seen = _drawn(n_cells), np.flatnonzero(tally)
+    curves = _drawn(n_cells)
+    seen = np.flatnonzero(tally)
     chances = law.products(shares)[seen].T
     n_heavy = n_cells * len(_HEAVY_SHARES)
     n_drawn = len(curves) - 1 - n_heavy
@@ -85,18 +87,18 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
 @lru_cache(maxsize=4)
 def _drawn(n_cells: int) -> np.ndarray:
     """Return equal frequencies, curves with this mean, and heavy cells: (n_rows, n_cells)."""
-    # Points that fill the cube evenly, so that nothing is random. Were the mean not made even for
-    # each scale, the wide scales would expect most users at the ends.
+    # The points fill the cube evenly, so nothing is random. Without even means for each scale, wide
+    # scales would expect most users at the ends.
     waves = np.arange(1, min(_MOST_WAVES, n_cells - 1) + 1)
     places = (np.arange(n_cells) + 0.5) / n_cells
     cube = Sobol(len(waves), scramble=False).random(_N_DRAWS) + 0.5 / _N_DRAWS
     curves = ndtri(cube) / waves @ (np.sqrt(2) * np.cos(np.pi * np.outer(waves, places)))
     logits = _SCALES[:, None, None] * np.concatenate([curves, curves[:, ::-1]])
-    for _ in range(_CENTRINGS):
+    for _ in range(_CENTERINGS):
         logits -= np.log(softmax(logits, axis=2).mean(axis=1, keepdims=True) * n_cells)
     drawn = softmax(logits, axis=2).reshape(-1, n_cells)
     excess = _HEAVY_SHARES[:, None, None] * (np.eye(n_cells) - 1 / n_cells)
     heavy = 1 / n_cells + excess.reshape(-1, n_cells)
-    found = np.vstack([np.full(n_cells, 1 / n_cells), drawn, heavy])
-    found.flags.writeable = False
-    return found
+    rows = np.vstack([np.full(n_cells, 1 / n_cells), drawn, heavy])
+    rows.flags.writeable = False
+    return rows

@@ -20,9 +20,9 @@ from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 
 
 def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
-    """Maximise the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
+    """Maximize the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
 
-    Minimises ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
+    Minimizes ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
 
     .. math:: f'_v = \\frac{\\tilde f_v + a x}{1 - b x}, \\qquad
               x = \\frac{1 - \\sum_{D_1} \\tilde f_v}{|D_1| a + b},
@@ -35,7 +35,7 @@ def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
     F : array-like of shape (..., d)
         Raw estimates of frequencies.
     null_variance : float
-        n times the variance of a category of frequency 0: ``q (1 - q) / (p - q)**2``.
+        n times the variance at frequency 0: ``q (1 - q) / (p - q)**2``.
     slope : float
         Growth of n times the variance with the frequency: ``(1 - p - q) / (p - q)``.
 
@@ -46,8 +46,9 @@ def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
     """
     rows = np.asarray(F, dtype=np.float64)
     # If there is no noise at frequency 1 (a huge epsilon), a tiny one is assumed.
-    a, b = null_variance, max(slope, -null_variance * (1 - 1e-9))
-    # No raw estimate is so far out that its own variance would be negative; others are clipped.
+    a = null_variance
+    b = max(slope, -null_variance * (1 - 1e-9))
+    # Estimates with a negative variance are clipped; a raw estimate has none.
     if b:
         edge = -a / b * (1 - 1e-9)
         rows = np.maximum(rows, edge) if b > 0 else np.minimum(rows, edge)
@@ -64,8 +65,8 @@ def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
 class MLEApx(BasePostProcessor):
     """Maximum likelihood on the simplex, with the noise approximated as normal.
 
-    Unlike Norm-Sub it takes into account that the variance depends on the frequency. With the
-    constant variance of Eq. 7 it would be Norm-Sub, and the two are close in practice.
+    Unlike Norm-Sub, this method accounts for the dependence of the variance on the frequency. With
+    the constant variance of Eq. 7 it would be Norm-Sub, and both are similar in practice.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class MLEApx(BasePostProcessor):
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return the numbers of reports of each kind, and their law, which an estimate has kept.
+    """Return the numbers of distinct reports and their distribution, from the estimate's shards.
 
     Shapes: -> (n_estimates, n_kinds).
     """
@@ -119,28 +120,29 @@ def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.nd
     changed = " and ".join(estimate.postprocessors)
     got = f", got one after {changed}" if changed else ""
     raise ValueError(
-        f"{name} needs the raw estimate of an oracle that has kept the number of reports of each "
-        "kind (GRR, MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on "
-        f"few categories; n_shards > 1){got}: pass oracle.estimate_ itself, or {remedy}."
+        f"{name} needs the raw estimate of an oracle that counts each distinct report (GRR, "
+        "MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on few "
+        f"categories; n_shards > 1){got}. Pass oracle.estimate_ itself, or {remedy}."
     )
 
 
 def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
-    """Maximum likelihood of reports that each name one category (GRR), in closed form.
+    """Maximize the likelihood of reports that each name one category (GRR), in closed form.
 
-    With shares ``phi_v = c_v / n`` of the reports, maximises ``sum_v phi_v log(q + (p - q) f_v)``
-    on the simplex. With ``a = q / (p - q)``, phi_v is proportional to ``f~_v + a``, and
+    With the frequencies ``phi_v = c_v / n`` of the reports, maximizes
+    ``sum_v phi_v log(q + (p - q) f_v)`` on the simplex. With ``a = q / (p - q)``, phi_v is
+    proportional to ``f~_v + a``, and
 
     .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
               \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
 
     where the support D1 is a prefix of the sorted estimates. As a grows (epsilon falls to 0) the
-    result tends to that of Norm-Sub.
+    result tends to the result of Norm-Sub.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
-        Raw estimates of frequencies. Estimates below -a, which no count gives, count as -a.
+        Raw estimates of frequencies. Estimates below -a, which are impossible, count as -a.
     ratio : float
         ``a = q / (p - q)``, for GRR ``1 / (exp(epsilon) - 1)``.
 
@@ -151,17 +153,17 @@ def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
     """
     a = ratio
     F = np.asarray(F, dtype=np.float64)
-    # Without any report nothing is known, and the row becomes uniform.
+    # Without any report the row becomes uniform.
     F = np.where((-a < F).any(axis=-1, keepdims=True), np.maximum(F, -a), 0.0)
     falling = -np.sort(-F, axis=-1)
     size = np.arange(1, F.shape[-1] + 1)
-    # The numerator of f' is free of cancellation where a is large; the denominator is its sum.
+    # The numerator of f' has no cancellation if a is large; the denominator is its sum.
     missing = a * (1.0 - np.cumsum(falling, axis=-1))
     n_support = np.count_nonzero(falling * (1 + size * a) + missing > 0, axis=-1, keepdims=True)
     n_support = np.maximum(n_support, 1)
     missing = np.take_along_axis(missing, n_support - 1, axis=-1)
     result = np.maximum(F * (1 + n_support * a) + missing, 0.0)
-    # If all entries are rounded to 0, the largest estimate is just above -a and takes everything.
+    # If all entries are rounded to 0, the largest estimate is just above -a and becomes 1.
     is_largest = falling[..., :1] <= F
     result = np.where(result.any(axis=-1, keepdims=True), result, is_largest)
     return result / result.sum(axis=-1, keepdims=True)
@@ -170,27 +172,28 @@ def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
 def exact_mle(
     tally: np.ndarray, law: ReportLaw, start: np.ndarray, tol: float = 1e-9, max_iter: int = 1000
 ) -> tuple[np.ndarray, float, int]:
-    """Maximise the likelihood of a tally of reports on the simplex.
+    """Maximize the likelihood of a tally of reports on the simplex.
 
-    The log-likelihood ``sum_y t_y log (A f)_y`` is concave; A, the law of the reports, is known
-    only by its two products. Expectation-maximisation (iterative Bayesian update) converges too,
-    but slowly where frequencies tend to 0. This is the spectral projected gradient method [1]_.
-    Each step has a line search, which costs no product because A f is linear in f.
+    The log-likelihood ``sum_y t_y log (A f)_y`` is concave. The matrix A, the distribution of the
+    reports, is available only through products with A and A'. Expectation-maximization (iterative
+    Bayesian update) converges too, but slowly if frequencies tend to 0. This is the spectral
+    projected gradient method [1]_. Each step has a line search, which costs no product because A f
+    is linear in f.
 
-    Let g be the gradient divided by n. As ``sum_v f_v g_v = 1``, the log-likelihood is at most
+    Let g be the gradient divided by n. Because ``sum_v f_v g_v = 1``, the log-likelihood is at most
     ``n (max_v g_v - 1)`` below its maximum, and this bound is 0 only at the maximum. The method
     stops when ``max_v g_v - 1 <= tol``.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        Number of reports of each kind.
+        Number of reports with each value.
     law : ReportLaw
-        The probabilities of the kinds of reports.
+        The distribution of the reports.
     start : ndarray of shape (d,)
-        Where to start, on the simplex.
+        First frequencies, on the simplex.
     tol : float, default=1e-9
-        How far below its maximum the log-likelihood may stay, per report.
+        Maximum distance of the log-likelihood from its maximum, per report.
     max_iter : int, default=1000
         Maximum number of steps.
 
@@ -211,7 +214,8 @@ def exact_mle(
     """
     share = tally / tally.sum()
     seen = np.flatnonzero(share)
-    f, share = start, share[seen]
+    share = share[seen]
+    f = start
     chance = law.probabilities(f)[seen]
 
     def gradient():
@@ -219,7 +223,8 @@ def exact_mle(
         weight[seen] = share / chance
         return law.likelihoods(weight)
 
-    g, step = gradient(), None
+    g = gradient()
+    step = None
     for n_iter in range(max_iter + 1):
         gap = float(g.max() - f @ g)
         if gap <= tol or n_iter == max_iter:
@@ -228,23 +233,25 @@ def exact_mle(
             direction = g - g.mean()
             relative = law.probabilities(direction)[seen] / chance
             step = (direction @ direction) / max(share @ relative**2, np.finfo(float).tiny)
-        # Only differences of g matter: 1, their mean, is subtracted to keep their digits. The
-        # rounding error of the sum is spread over f, or it would outweigh the last small steps.
+        # Only differences of g matter, so the mean 1 is subtracted to keep their digits. The
+        # rounding error of the sum is distributed over f, because it would exceed the last steps.
         move = norm_sub(f + step * (g - 1.0)) - f
         move -= move.sum() * f
         change = law.probabilities(move)[seen]
         length = _line_search(share, chance, change)
-        f, chance = np.maximum(f + length * move, 0.0), chance + length * change
-        before, g = g, gradient()
-        bend = length * (move @ (before - g))
+        f = np.maximum(f + length * move, 0.0)
+        chance = chance + length * change
+        previous = g
+        g = gradient()
+        bend = length * (move @ (previous - g))
         # The spectral step: the inverse curvature along the last move.
         step = length**2 * (move @ move) / bend if bend > 0 else None
     return f / f.sum(), gap, n_iter
 
 
 def _line_search(share, chance, change, n_steps=20):
-    """Length in [0, 1] that maximises the likelihood along a move, by Newton's method."""
-    # Along a line the log-likelihood is concave: its slope decreases, so its root can be
+    """Return the length in [0, 1] with the largest likelihood along a move, by Newton's method."""
+    # Along a line the log-likelihood is concave. So its slope decreases, and its root can be
     # bracketed.
     relative = change / chance
     low, high, length = 0.0, 1.0, 1.0
@@ -255,45 +262,46 @@ def _line_search(share, chance, change, n_steps=20):
             return 1.0
         low, high = (length, high) if slope > 0 else (low, length)
         newton = length + slope / (share @ term**2)
-        length, last = (newton if low < newton < high else (low + high) / 2), length
+        last = length
+        length = newton if low < newton < high else (low + high) / 2
         if abs(length - last) <= 1e-3 * length:
             break
     return length
 
 
 class ExactMLE(BasePostProcessor):
-    """Maximum likelihood on the simplex, with the exact law of the reports instead of a normal one.
+    """Maximum likelihood on the simplex, with the exact distribution of the reports.
 
-    It is available for :class:`GRR`, in closed form from the estimate (for many rows at once). It
-    is also available for :class:`MatrixOracle`, :class:`HadamardResponse`,
-    :class:`ProjectiveGeometryResponse`, and :class:`OLH` and :class:`BLH` over domains of moderate
-    size, because there are few kinds of reports. There it is computed from the number of reports of
-    each kind, which the estimate carries in its shards. For :class:`SUE`, :class:`OUE` and
-    :class:`SubsetSelection` it would need every single report, and from them it would be at most
-    5 % more accurate than :class:`NormSub` (doc/notes/papers_mentioned.md).
+    For :class:`GRR` the result has a closed form (for many rows together). For
+    :class:`MatrixOracle`, :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
+    :class:`OLH` and :class:`BLH` over domains of moderate size, there are few distinct reports. The
+    result then depends on the number of each distinct report, which the shards of the estimate
+    contain. For :class:`SUE`, :class:`OUE` and :class:`SubsetSelection` the method would need every
+    single report, and would be at most 5 % more accurate than :class:`NormSub`
+    (doc/notes/papers_mentioned.md).
 
-    If there are more kinds of reports than categories, the likelihood uses more information than
-    the support counts, but with many categories it follows their noise too. On Zipf data (exponent
-    1.5, 100,000 users, 1,000 categories, epsilon 1) the mean square error with projective geometry
-    response is 3.8e-6, while that of Norm-Sub is 3.1e-6. It is not among the default candidates of
-    any search.
+    If there are more distinct reports than categories, the likelihood uses more information than
+    the support counts, but with many categories it also follows their noise. On Zipf data (exponent
+    1.5, 100,000 users, 1,000 categories, epsilon 1) the mean squared error with projective geometry
+    response is 3.8e-6, while the error of Norm-Sub is 3.1e-6. This class is not among the default
+    candidates of any search.
 
     Parameters
     ----------
     epsilon : float, default=None
-        Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. None
-        takes what the estimate carries, which must be raw then.
+        Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. If
+        None, the estimate object provides it, which must be raw.
     tol : float, default=1e-9
-        How far below its maximum the log-likelihood may stay, per report.
+        Maximum distance of the log-likelihood from its maximum, per report.
     max_iter : int, default=1000
         Maximum number of steps of the iteration.
 
     Attributes
     ----------
     n_iter_ : int
-        Number of steps, the most of all rows; 1 for the closed form.
+        Number of steps, the maximum of all rows; 1 for the closed form.
     gap_ : float
-        Bound on how far the log-likelihood is below its maximum, per report, the largest of all
+        Bound on the distance of the log-likelihood from its maximum, per report, the maximum of all
         rows; 0 for the closed form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
@@ -342,29 +350,37 @@ class ExactMLE(BasePostProcessor):
     def _process(self, estimate):
         ratio = self._direct_ratio(estimate)
         if ratio is not None:
-            values, self.gap_, self.n_iter_ = direct_mle(estimate.values, ratio), 0.0, 1
+            values = direct_mle(estimate.values, ratio)
+            self.gap_ = 0.0
+            self.n_iter_ = 1
             return estimate.with_values(values, by="ExactMLE")
         otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
         tallies, law = tally_of(estimate, "ExactMLE", otherwise)
         rows = zip(tallies, norm_sub(estimate.values), strict=True)
-        found = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
-        values, gaps, steps = zip(*found, strict=True)
-        self.gap_, self.n_iter_ = max(gaps), max(steps)
+        fits = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]
+        values, gaps, steps = zip(*fits, strict=True)
+        self.gap_ = max(gaps)
+        self.n_iter_ = max(steps)
         if self.gap_ > self.tol:
-            below = f"the log-likelihood may be {self.gap_:.1e} per report below its maximum"
-            text = f"ExactMLE has not converged after max_iter={self.max_iter} steps: {below}, "
-            warnings.warn(f"{text}more than tol={self.tol:g}.", ConvergenceWarning, stacklevel=1)
+            warnings.warn(
+                f"ExactMLE has not converged after max_iter={self.max_iter} steps: the "
+                f"log-likelihood may be {self.gap_:.1e} per report below its maximum, more than "
+                f"tol={self.tol:g}. Increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=1,
+            )
         return estimate.with_values(np.array(values), by="ExactMLE")
 
     def _direct_ratio(self, estimate):
-        """q / (p - q) if every report names one category, else None."""
+        """Return q / (p - q) if every report names one category, otherwise None."""
         if self.epsilon is not None:
             return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
-        noise, d = estimate.noise, estimate.shape[1]
+        noise = estimate.noise
+        d = estimate.shape[1]
         law = None if noise is None else noise.support_law
         if law is None or not estimate.is_raw:
             return None
-        # This holds if p + (d - 1) q = 1, and then the raw estimates sum to 1.
+        # Every report names one category if p + (d - 1) q = 1; then the raw estimates sum to 1.
         one_each = math.isclose(law.p + (d - 1) * law.q, 1, rel_tol=1e-9)
         if one_each and np.allclose(estimate.values.sum(axis=1), 1, rtol=0, atol=1e-6):
             return law.q / (law.p - law.q)

@@ -64,7 +64,7 @@ def _cut(F, rescale):
 
 
 def crossing_threshold(F):
-    """Largest estimate at which the sum of it and the larger ones is above 1.
+    """Return the largest estimate at which the sum of this and all larger estimates exceeds 1.
 
     Shapes: F (..., d) -> (..., 1).
     """
@@ -75,7 +75,7 @@ def crossing_threshold(F):
 
 
 def norm_cut_threshold(F):
-    """Smallest estimate that `norm_cut` keeps in each row.
+    """Return the smallest estimate that `norm_cut` keeps in each row.
 
     Shapes: F (..., d) -> (..., 1).
     Returns: 0 if all positive estimates are kept, inf if not even the largest can be kept.
@@ -100,20 +100,20 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        Positive estimates at or above it are kept: the largest of them, as many as sum to at most
-        1.
+        Positive estimates that are not smaller are kept: the largest ones, as long as their sum is
+        at most 1.
 
     Returns
     -------
     ndarray of shape (..., d)
         Rows on the simplex. If the others would have to be raised above a kept estimate, or if
-        there are no others to take up the rest of the sum, the row is that of Norm-Sub.
+        there are no others for the rest of the sum, the row is the result of Norm-Sub.
     """
     F = np.asarray(F, dtype=np.float64)
     kept = (np.asarray(threshold) <= F) & (F > 0)
     kept &= norm_cut_threshold(np.where(kept, F, 0.0)) <= F
     kept_sum = np.where(kept, F, 0.0).sum(axis=-1, keepdims=True)
-    # A row without others has no largest among them: it is replaced below.
+    # A row without others has no largest other estimate; it is replaced below.
     others = ~kept | kept.all(axis=-1, keepdims=True)
     rest, _ = project(F, np.maximum(1.0 - kept_sum, 0.0), others)
     lowest_kept = np.where(kept, F, np.inf).min(axis=-1, keepdims=True)
@@ -125,9 +125,9 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 class Norm(BasePostProcessor):
     """Add the same amount to every estimate so that they sum to 1.
 
-    It is unbiased (2020 paper, Lemma 3) and has slightly less variance than Base. Estimates may
-    stay negative. The papers recommend it for the frequencies of frequent categories. It changes
-    nothing after oracles whose estimates sum to 1 anyway (GRR).
+    The result is unbiased (2020 paper, Lemma 3) and has slightly less variance than Base. Estimates
+    may stay negative. The papers recommend it for the frequencies of frequent categories. It
+    changes nothing after oracles with estimates that sum to 1 anyway (GRR).
 
     Attributes
     ----------
@@ -200,8 +200,8 @@ class NormMul(BasePostProcessor):
 class NormSub(BasePostProcessor):
     """Project the estimates on the simplex: shift them, and set negative ones to 0.
 
-    It is the solution of constrained least squares (2020 paper, section IV-C), and maximises the
-    likelihood if the noise does not depend on the frequency. It is a sound default.
+    The result is the solution of constrained least squares (2020 paper, section IV-C), and
+    maximizes the likelihood if the noise does not depend on the frequency. It is a sound default.
 
     Attributes
     ----------
@@ -240,26 +240,26 @@ class NormCut(BasePostProcessor):
 
     Frequent categories keep their unbiased estimates. An estimate is either kept or set to 0, so
     the sum usually stays somewhat below 1. If the positive estimates sum to 1 or less, this is
-    Base-Pos; if the largest estimate (together with those tied with it) is above 1, all become 0.
+    Base-Pos; if the largest estimate (together with tied estimates) is above 1, all become 0.
 
-    The authors' published code does something else, which `rescale` selects: it keeps the estimate
-    at which the sum passes 1 as well, and divides by the sum. The result is consistent, and the
+    The authors' published code uses another method, which `rescale` selects: it also keeps the
+    estimate at which the sum passes 1, and divides by the sum. The result is consistent, and the
     frequent categories are no longer unbiased. Figure 2 of the 2020 paper prints a sum of biases of
-    0 for Norm-Cut, which only this has.
+    0 for Norm-Cut, which only the method of the code has.
 
     Parameters
     ----------
     rescale : bool, default=False
-        Whether to keep the estimate at which the sum passes 1 as well (and those tied with it), and
-        to divide by the sum, which makes it 1 in any case. A row without any positive estimate
-        becomes uniform then. The authors' code keeps some of several tied estimates, by their
-        order, where the sum passes 1 at them (in 4 of 60 collections); here they are treated alike.
+        Whether to keep also the estimate at which the sum passes 1 (and tied estimates), and to
+        divide by the sum, so that the result always sums to 1. A row without any positive estimate
+        then becomes uniform. If the sum passes 1 at tied estimates (in 4 of 60 collections), the
+        authors' code keeps some of them, by their order; this class treats them equally.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (n_estimates,)
-        The smallest estimate that is kept in a row, before it is divided; 0 if all positive ones
-        are kept, inf if none is.
+        The smallest estimate that is kept in a row, before the division; 0 if all positive
+        estimates are kept, inf if no estimate is kept.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to at most 1, or to 1 with `rescale`.
     %(fitted)s
@@ -298,18 +298,18 @@ class NormHyb(BaseThreshold):
     """Keep the estimates above a threshold, and apply Norm-Sub to the others.
 
     Frequent categories keep their unbiased estimates, and the result is consistent nevertheless.
-    The threshold is that of Base-Cut; if the estimates above it sum to more than 1, only the
-    largest of them are kept, as many as sum to at most 1 (tied ones together).
+    The threshold is the threshold of Base-Cut. If the estimates above it sum to more than 1, only
+    the largest of them are kept, as long as their sum is at most 1 (tied estimates together).
 
-    If the others would have to be raised above a kept estimate, the row is that of Norm-Sub. This
-    preserves the order of the estimates, which the paper promises without mentioning this case.
+    If the others would have to be raised above a kept estimate, the row is the result of Norm-Sub.
+    This preserves the order of the estimates, which the paper promises without this case.
 
     Parameters
     ----------
     alpha : float, default=2.0
         Expected number of false positives above the threshold, > 0; see :class:`BaseCut`.
     n_kept : int, default=None
-        Keep this many of the largest estimates instead. No noise is needed then.
+        Number of largest estimates to keep instead. No noise is needed then.
     %(noise)s
 
     Attributes
@@ -344,8 +344,8 @@ class NormHyb(BaseThreshold):
 class CLS(NormSub):
     """Constrained least squares: the nearest distribution in Euclidean distance.
 
-    The solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A). This class gives
-    it the name that the papers use.
+    The solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A). This class exists
+    because the papers use this name.
 
     Attributes
     ----------

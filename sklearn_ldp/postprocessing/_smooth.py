@@ -17,14 +17,14 @@ from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import Queries, as_query_set
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
-_LONG = 1024  # categories, beyond which a length with large prime factors takes notable time
+_LONG = 1024  # categories, from which a length with large prime factors is notably slow
 
 
 def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:
-    """Smooth rows by penalised least squares on third differences (Whittaker's graduation).
+    """Smooth rows by penalized least squares on third differences (Whittaker's graduation).
 
-    Minimises ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
-    trends pass unchanged, right up to the ends. A wave with a period of ``2 pi bandwidth``
+    Minimizes ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
+    trends do not change, also at the ends. A wave with a period of ``2 pi bandwidth``
     categories keeps half of its height, and a longer one keeps more.
 
     Parameters
@@ -32,7 +32,7 @@ def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndar
     F : array-like of shape (..., d)
         Estimated frequencies of ordered categories.
     bandwidth : float
-        In categories, >= 0; 0 leaves the rows as they are.
+        In categories, >= 0; 0 does not change the rows.
     circular : bool, default=False
         Whether the first category follows the last one.
 
@@ -53,7 +53,7 @@ def smooth_risk(
     circular: bool = False,
     simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return smoothed rows and unbiased estimates of their square errors (Stein 1981).
+    """Return smoothed rows and unbiased estimates of their squared errors (Stein 1981).
 
     The estimate is ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``. Without the
     projection this is Mallows' Cp. With it, let A be the support: the derivatives of
@@ -115,7 +115,7 @@ def smooth_average(
     std : float or array-like of shape (n_estimates, 1)
         Noise level of the estimates.
     variance : array-like of shape (n_estimates, d), default=None
-        Variances of the raw estimates; None takes ``std**2``.
+        Variances of the raw estimates. If None, use ``std**2``.
     circular : bool, default=False
         Whether the first category follows the last one.
     simplex : bool, default=True
@@ -126,26 +126,28 @@ def smooth_average(
     average : ndarray of shape (n_estimates, d)
         The averages, on the simplex if the smoothed rows are.
     bandwidth : ndarray of shape (n_estimates,)
-        The bandwidth with the least estimated risk.
+        The bandwidth with the smallest estimated risk.
     """
     F = np.asarray(F, dtype=np.float64)
     std = np.broadcast_to(std, (len(F), 1))
-    variance, scale = std**2 if variance is None else variance, 4 * std[:, 0] ** 2
+    variance = std**2 if variance is None else variance
+    scale = 4 * std[:, 0] ** 2
     options = {"circular": circular, "simplex": simplex}
-    average, least = smooth_risk(F, variance, 0.0, **options)
-    best, total = np.zeros(len(F)), np.ones((len(F), 1))
-    # 1/2, 1, 2, 4 .. n_categories; none if there is no third difference.
+    average, smallest = smooth_risk(F, variance, 0.0, **options)
+    best = np.zeros(len(F))
+    total = np.ones((len(F), 1))
+    # 1/2, 1, 2, 4 .. n_categories; without third differences there are no bandwidths.
     last = np.log2(F.shape[1]) + 1e-9 if F.shape[1] >= 4 else -1
     for bandwidth in 2.0 ** np.arange(-1, last):
         values, risk = smooth_risk(F, variance, bandwidth, **options)
-        # Weights are relative to the least risk so far, and only their sum is remembered.
-        lower = np.minimum(least, risk)
-        total *= np.exp((lower - least) / scale)[:, None]
+        # Weights are relative to the smallest risk so far, and only their sum is stored.
+        lower = np.minimum(smallest, risk)
+        total *= np.exp((lower - smallest) / scale)[:, None]
         weight = np.exp((lower - risk) / scale)[:, None]
         total += weight
         average = average + (values - average) * (weight / total)
-        best = np.where(risk < least, bandwidth, best)
-        least = lower
+        best = np.where(risk < smallest, bandwidth, best)
+        smallest = lower
     return average, best
 
 
@@ -174,7 +176,7 @@ class _CircularSmoother:
     def __init__(self, d, bandwidth):
         angle = 2 * np.pi * np.arange(d // 2 + 1) / d
         self.gain = 1 / (1 + (2 * bandwidth * np.sin(angle / 2)) ** 6)
-        # The trace counts each wave twice, as sine and cosine, but the first and an even last.
+        # The trace counts each wave twice, as sine and cosine, except the first and an even last.
         twice = np.full(len(angle), 2.0)
         twice[0] = 1.0
         twice[-1] -= d % 2 == 0
@@ -187,10 +189,10 @@ class _CircularSmoother:
 class _OpenSmoother:
     """``(I + bandwidth**6 D'D)**-1``, D the third differences, in the cosine basis."""
 
-    # If the row were reflected at its ends, D'D would be diagonal there. The reflection adds
-    # one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty. Taking these two
-    # away (Woodbury) adds two rank-one terms, one of even and one of odd waves, whose
-    # coefficients have a closed form without cancellation. So a row takes O(d log d) at any
+    # If the row were reflected at its ends, D'D would be diagonal in this basis. The reflection
+    # adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty. Removing these
+    # squares (Woodbury) adds two rank-one terms, one of even and one of odd waves. Their
+    # coefficients have a closed form without cancellation. So a row costs O(d log d) at any
     # bandwidth.
 
     def __init__(self, d, bandwidth):
@@ -206,7 +208,7 @@ class _OpenSmoother:
         k = np.arange(1, (d + 1) // 2)
         doubled[2 * k] = self.gain[k] - self.gain[d - k]
         squares = (self.gain.sum() + np.sqrt(d / 2) * idct(doubled, norm="ortho")) / d
-        # Even waves are symmetric and odd ones antisymmetric: the flip tells them apart.
+        # Even waves are symmetric and odd waves antisymmetric, so the flip separates them.
         edges = idct(self.correction, norm="ortho") ** 2
         self.diagonal = squares + (edges + edges[::-1]) / 2
 
@@ -220,16 +222,17 @@ class _OpenSmoother:
 
 
 class _PaddedSmoother:
-    """The same matrix, by a longer one S whose length Fourier transforms like."""
+    """The same matrix, by a longer matrix S with a length that is fast for Fourier transforms."""
 
-    # If the row goes on as the quadratic that continues its smoothed end, what is added is
-    # fitted without a residual and without third differences, so that it changes nothing. Let
-    # the columns of B be quadratics on what is added (0 beyond 80 bandwidths, from where
-    # nothing reaches back), and let P find their coefficients c near the end. Then `c = P S
-    # (row + B c)`, and the matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
+    # The row is extended by the quadratic that continues its smoothed end. The extension is fitted
+    # without a residual and without third differences, so it does not change the result. Let the
+    # columns of B be quadratics on the extension (0 beyond 80 bandwidths, which have no effect),
+    # and let P compute their coefficients c near the end. Then `c = P S (row + B c)`, and the
+    # matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
 
     def __init__(self, d, bandwidth):
-        self.d, length = d, next_fast_len(d + 3)
+        self.d = d
+        length = next_fast_len(d + 3)
         self.longer = _OpenSmoother(length, bandwidth)
         near, far = (min(max(3, round(k * bandwidth)), length - d) for k in (4, 80))
         powers = np.vander(np.arange(far) / near, 3)
@@ -251,28 +254,28 @@ class _PaddedSmoother:
 class Smooth(BasePostProcessor):
     """Smooth the frequencies of ordered categories, such as ages or buckets of a number.
 
-    Neighbouring categories are assumed to have similar frequencies, which the methods that ignore
-    the order cannot use. The raw estimate is smoothed by penalised least squares on third
+    The method assumes that neighboring categories have similar frequencies, which the methods that
+    ignore the order cannot use. The raw estimate is smoothed by penalized least squares on third
     differences [1]_ with the bandwidths 0, 1/2, 1, 2, 4 .. d categories, and each result is
     projected on the simplex (:class:`NormSub`). Stein's unbiased estimate [2]_ of the error of each
     result, which follows from the known noise, gives the weights of their average,
 
     .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2))
 
-    [3]_. If there is nothing to smooth, bandwidth 0 has the least risk and the result is that of
-    Norm-Sub.
+    [3]_. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is the
+    result of Norm-Sub.
 
-    The order is that of ``estimate.categories``, the order of the columns; the values of the
-    categories are not used. So declare the categories in their order: ``categories=range(100)`` is
-    right, but sorted strings, or ``categories="auto"`` over strings, put ``"10"`` before ``"9"``.
-    Unlike the other methods this one depends on the order of the categories, and may exchange the
-    ranks of two estimates.
+    The order is the order of ``estimate.categories``, which is the order of the columns; the values
+    of the categories are not used. So declare the categories in their order:
+    ``categories=range(100)`` is right, but sorted strings, or ``categories="auto"`` for strings,
+    put ``"10"`` before ``"9"``. Unlike the other methods, this method depends on the order of the
+    categories, and may exchange the ranks of two estimates.
 
     Parameters
     ----------
     bandwidth : float, default=None
-        Bandwidth in categories, >= 0. None averages over many bandwidths, as described above. If it
-        is given, no noise is needed.
+        Bandwidth in categories, >= 0. With a bandwidth, no noise is needed. If None, average over
+        many bandwidths as described above.
     circular : bool, default=False
         Whether the first category follows the last one, as with the hours of a day.
     simplex : bool, default=True
@@ -282,20 +285,20 @@ class Smooth(BasePostProcessor):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (n_estimates,)
-        The bandwidth of each row with the least estimated risk, or the one that was given.
+        The bandwidth of each row with the smallest estimated risk, or the given bandwidth.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Smoothed estimates. If `simplex`, they are non-negative and sum to 1.
     %(fitted)s
 
     See Also
     --------
-    EmpiricalBayes : With ``ordered=True`` it allows for ranges and steps as well.
+    EmpiricalBayes : With ``ordered=True`` its models include ranges and steps.
     NormSub : Only the projection, for categories without an order.
 
     Notes
     -----
-    The combination (the risk after the projection, and the average by it) is unpublished. The table
-    shows the full-domain MSE, as the mean of 40 collections through OLH at epsilon 1.
+    The combination (the risk after the projection, and an average by this risk) is unpublished. The
+    table shows the full-domain MSE, as the mean of 40 collections through OLH at epsilon 1.
 
     ==================================================  =======  =======  =======
     frequencies                                          Smooth  NormSub  PowerNS
@@ -351,11 +354,13 @@ class Smooth(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
-        F, options = estimate.values, {"circular": self.circular, "simplex": self.simplex}
+        F = estimate.values
+        options = {"circular": self.circular, "simplex": self.simplex}
         if self.bandwidth is None:
             noise = resolve_noise(estimate, self.noise, "Smooth")
             std = per_row(noise.std, len(F))[:, None]
-            # Not clipped at 0: as it is linear in the frequencies, the plug-in is unbiased.
+            # F is not clipped at 0: the variance is linear in the frequencies, so the plug-in
+            # estimate is unbiased.
             variance = np.maximum(noise.variance(F), 0.0)
             values, self.bandwidth_ = smooth_average(F, std, variance, **options)
         else:
@@ -367,10 +372,10 @@ class Smooth(BasePostProcessor):
 
 # -- distribution functions -----------------------------------------------------------------------
 def monotone_cdf(F: ArrayLike) -> np.ndarray:
-    """Return the rows whose distribution functions are the closest ones that do not fall.
+    """Return the rows with the closest distribution functions that do not decrease.
 
     The row is shifted to sum 1 (Norm). Its cumulative sums are then projected on the functions that
-    do not fall, by isotonic regression, and clipped to [0, 1].
+    do not decrease, by isotonic regression, and clipped to [0, 1].
 
     Parameters
     ----------
@@ -388,18 +393,19 @@ def monotone_cdf(F: ArrayLike) -> np.ndarray:
 
 
 class MonotoneCDF(BasePostProcessor):
-    """Let the distribution function of ordered categories rise from 0 to 1, and never fall.
+    """Make the distribution function of ordered categories rise from 0 to 1 without decreasing.
 
-    It is for ranges, quantiles and distribution functions, where the projections of single
-    frequencies (:class:`NormSub`) do harm: they take the many small errors of a range for real, and
-    move the sum of a range by all of them. The row is shifted to sum 1. The nearest function that
-    does not fall is then never further from the true one, in the sum of squares over prefixes.
+    This method is for ranges, quantiles and distribution functions. Projections of single
+    frequencies (:class:`NormSub`) increase the error of these queries, because they treat the many
+    small errors in a range as real, and shift the sum of the range by all of them. The row is
+    shifted to sum 1, and then replaced by the nearest function that does not decrease. This
+    function is at least as close to the true one, in the sum of squares over prefixes.
 
-    The order is that of ``estimate.categories``. No noise is needed. For single categories take
-    another post-processor: of neighbours, all but one often are 0.
+    The order is the order of ``estimate.categories``. No noise is needed. For single categories use
+    another post-processor, because often all but one of several neighbors become 0.
 
-    It follows the noise. From a few hundred reports and fewer, equal frequencies are often closer,
-    and :class:`SmoothMLE` tells (its notes have a table).
+    The result follows the noise. With a few hundred reports or fewer, equal frequencies are often
+    closer to the truth, and :class:`SmoothMLE` detects this (its notes have a table).
 
     Attributes
     ----------
@@ -409,7 +415,7 @@ class MonotoneCDF(BasePostProcessor):
 
     See Also
     --------
-    SmoothMLE : More accurate where the reports of the oracle allow it.
+    SmoothMLE : More accurate for the oracles that it supports.
 
     References
     ----------

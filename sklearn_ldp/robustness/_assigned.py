@@ -209,7 +209,8 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
 def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
     """Return a number below `high` for each text, exactly uniform if digests are uniform."""
     limit = (1 << 64) // high * high - 1  # the largest word that is accepted
-    draws, left = np.empty(len(texts), dtype=np.int64), np.arange(len(texts))
+    draws = np.empty(len(texts), dtype=np.int64)
+    left = np.arange(len(texts))
     counter = 0
     # Ends: with probability 1: each word is accepted with a probability above 1/2.
     while left.size:
@@ -220,5 +221,6 @@ def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
         first = np.argmax(counts, axis=1)
         chosen = words[np.arange(len(left)), first].astype(np.uint64)
         draws[left] = (chosen % np.uint64(high)).astype(np.int64)
-        left, counter = left[~counts.any(axis=1)], counter + 1
+        left = left[~counts.any(axis=1)]
+        counter = counter + 1
     return draws

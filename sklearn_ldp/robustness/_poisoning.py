@@ -179,7 +179,9 @@ def poisoning_gain(
         )
     planned: Any = clone(oracle).set_params(input="values")
     planned.set_params(epsilon=planned.epsilon if epsilon is None else epsilon)
-    r, name, has_mean = n_targets, type(oracle).__name__, isinstance(oracle, LocalMean)
+    r = n_targets
+    name = type(oracle).__name__
+    has_mean = isinstance(oracle, LocalMean)
     if n_categories is not None and not isinstance(planned, BaseOracle):
         raise ValueError(f"Argument n_categories is for oracles; {name} declares its domain.")
     if isinstance(planned, (BaseColumnSurvey, StringOracle)):
@@ -260,10 +262,12 @@ def _fullest_box(n_balls: int, n_boxes: int) -> float:
 
 def _power(series: np.ndarray, exponent: int) -> np.ndarray:
     """Return the power of a truncated series, by repeated squaring."""
-    n, result = len(series), np.eye(1, len(series))[0]
+    n = len(series)
+    result = np.eye(1, len(series))[0]
     # Ends: each pass halves the exponent.
     while exponent:
         if exponent & 1:
             result = np.convolve(result, series)[:n]
-        series, exponent = np.convolve(series, series)[:n], exponent >> 1
+        series = np.convolve(series, series)[:n]
+        exponent = exponent >> 1
     return result

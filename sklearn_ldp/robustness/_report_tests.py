@@ -152,7 +152,9 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
             "that a report supports depends on the number of the user's items. Use "
             "support_size_test with an oracle for one category per user, such as OUE."
         )
-    sizes, law, d = channel.support_sizes, channel.law_of_reports, channel.n_categories
+    sizes = channel.support_sizes
+    law = channel.law_of_reports
+    d = channel.n_categories
     chunks = _checked_chunks(reports, protocol)
     if sizes is not None and np.count_nonzero(sizes) == 1:
         return ReportTest(0.0, 0, 1.0, sum(map(len, chunks)))
@@ -174,13 +176,15 @@ def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
 def _drawn(chunks: Iterable[np.ndarray], channel: Any) -> ReportTest:
     """Compare the reports with simulated honest reports, drawn from the estimated frequencies."""
     d = channel.n_categories
-    observed, support = np.zeros(d + 1, dtype=np.int64), np.zeros(d, dtype=np.int64)
+    observed = np.zeros(d + 1, dtype=np.int64)
+    support = np.zeros(d, dtype=np.int64)
     for chunk in chunks:
         observed += _sizes(channel, chunk)
         support += channel.count_support(chunk)
     n = int(observed.sum())
     frequencies = np.maximum(channel.noise(max(n, 1)).debias(support), 0) + 1e-12
-    rng, m = np.random.default_rng(0), min(max(n, _FEWEST_DRAWS), _MOST_DRAWS)
+    rng = np.random.default_rng(0)
+    m = min(max(n, _FEWEST_DRAWS), _MOST_DRAWS)
     codes = rng.choice(d, m, p=frequencies / frequencies.sum())
     honest = np.zeros(d + 1, dtype=np.int64)
     step = max(_CELLS // d, 1)
@@ -224,7 +228,8 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     """Test the counts of distinct reports, if their distribution depends on the users' values."""
-    n, d = int(counts.sum()), channel.n_categories
+    n = int(counts.sum())
+    d = channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
     size_probabilities = np.bincount(sizes, law.probabilities(np.full(d, 1 / d)), minlength=d + 1)
     classes = _classes(size_probabilities, n)[sizes]
@@ -315,7 +320,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
             f"users of {protocol.name} draw none. Use support_size_test."
         )
     drawn = np.concatenate([part.of_reports(chunk) for chunk in _checked_chunks(reports, protocol)])
-    n, size, shares = len(drawn), part.n_values, part.shares
+    n = len(drawn)
+    size = part.n_values
+    shares = part.shares
     if size > _MAX_COUNTED or n < 0.1 * size:
         # The number of equal pairs is a Poisson variable if such pairs are rare.
         probability = 1 / size if shares is None else float(np.sum(shares**2))
@@ -415,7 +422,8 @@ def joint_support_test(
     reports, protocol = _on_column(reports, oracle, column)
     channel: Any = protocol.mechanism
     if isinstance(channel, Channel):
-        part, joint = channel.public_part, channel.joint_support
+        part = channel.public_part
+        joint = channel.joint_support
         chunks = _checked_chunks(reports, protocol)
         if part is not None and part.collisions is not None:
             return _test_collisions(chunks, part)
@@ -429,7 +437,8 @@ def joint_support_test(
                     f"{len(codes)}. Pass fewer categories in among=, for example the "
                     "categories with the highest estimates."
                 )
-            both, n = np.zeros((len(codes), len(codes)), dtype=np.int64), 0
+            both = np.zeros((len(codes), len(codes)), dtype=np.int64)
+            n = 0
             for chunk in chunks:
                 both += pair_counts(chunk, channel, codes)
                 n += len(chunk)
@@ -470,7 +479,9 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
     Shapes: both (m, m).
     """
     v, w = np.triu_indices(len(both), 1)
-    single, p, q = np.diag(both), float(channel.p), float(channel.q)
+    single = np.diag(both)
+    p = float(channel.p)
+    q = float(channel.q)
     gain = (joint.own - joint.other) / (p - q)
     total = single[v] + single[w]
     expected = n * joint.other + gain * (total - 2 * n * q)

@@ -1,4 +1,4 @@
-"""Surveys: several columns at once, their tables, and the models that make tables agree."""
+"""Surveys: several columns per user, their tables, and models that make tables agree."""
 
 from .._core.domains import RecordDomain
 from .._core.mechanisms.several import Several, View

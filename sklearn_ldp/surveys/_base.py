@@ -1,4 +1,4 @@
-"""The base of all surveys: a scikit-learn estimator around questions about several columns."""
+"""The base class of all surveys: a scikit-learn estimator for questions about several columns."""
 
 from __future__ import annotations
 
@@ -30,49 +30,52 @@ from .._core.support.random import RandomState, as_generator
 from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
 
-_LEAST_VARIANCE = 1e-18  # of reports that are all but certainly true, so that shares exist
+# Minimum total variance of a channel. It keeps the sampling probabilities defined if reports are
+# almost certainly true.
+_MIN_VARIANCE = 1e-18
 _Set = TypeVar("_Set", bound=EstimateSet)
 
 
-#: The best oracle of a question by epsilon and size, which questions share: not to be changed.
+#: The best oracle for an epsilon and a number of categories. Questions share it: do not change it.
 best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """A mechanism that a survey needs; equal parameters and sizes need the same one."""
+    """A request for a survey's mechanism. Requests with the same `key` need the same mechanism."""
 
     survey: Any = field(compare=False)
     domain: Any = field(compare=False)
     key: Any
 
 
-@lru_cache(maxsize=16)  # clients ask for theirs for each record
+@lru_cache(maxsize=16)  # a client needs its mechanism for each record
 def _mechanism_of(request: _Request) -> Mechanism:
     return BaseCollector._informative_mechanism(request.survey, request.domain)
 
 
 def _frozen(value: Any) -> Any:
-    """A parameter as something that has a hash, and is equal if the parameter is."""
+    """Return a hashable copy of a parameter. Copies of equal parameters are equal."""
     if isinstance(value, Mapping):
-        return tuple((_frozen(key), _frozen(one)) for key, one in value.items())
+        return tuple((_frozen(key), _frozen(entry)) for key, entry in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(map(_frozen, value))
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, BaseEstimator):  # of its class itself: a notebook may have two of a name
+    if isinstance(value, BaseEstimator):  # the class, because a notebook may define a name twice
         return type(value), _frozen(value.get_params(deep=False))
     return type(value), value
 
 
 @inherit_survey_parameters
 class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
-    """Base of all collectors of several columns, whose users each answer a few questions.
+    """Base class of collectors of several columns. Each user answers a few questions.
 
-    A new survey is one class, whose `_make_mechanism` says what users are asked, and with which
-    probabilities: it returns a :class:`~sklearn_ldp.surveys.Several` over a
-    :class:`~sklearn_ldp.surveys.RecordDomain`. Nothing else needs overriding: there is an estimate
-    for each question, by the name of its column (or the tuple of the names of its columns).
+    A new survey is one class with a method `_make_mechanism`. The method returns a
+    :class:`~sklearn_ldp.surveys.Several` over a :class:`~sklearn_ldp.surveys.RecordDomain`, which
+    defines the questions and the probability of each question. No other method needs overriding.
+    The survey has one estimate for each question. Its name is the name of the column, or the tuple
+    of the names of the columns.
 
     Parameters
     ----------
@@ -82,9 +85,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     Attributes
     ----------
     estimate_ : EstimateSet
-        The raw estimates by name. One that no user was asked for has no rows, and says so.
+        The raw estimates by name. An estimate has no rows if no user was asked its question. Its
+        repr shows this.
     frequencies_ : dict of str to ndarray of shape (d,)
-        Unbiased estimates of each that has users; some may be negative.
+        Unbiased estimates of each column or table that has users; some may be negative.
     sampling_probabilities_ : ndarray of shape (n_questions,)
         Probability that a user is asked each question.
     n_samples_seen_ : int
@@ -94,11 +98,11 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     _parameter_constraints: dict = {
         **BaseCollector._parameter_constraints,
-        "domains": "no_validation",  # RecordDomain checks it, and says what is wrong
+        "domains": "no_validation",  # RecordDomain checks it, with its own errors
     }
     _domain_parameter = "domains"
 
-    #: Checks of scikit-learn's that it cannot pass, and why.
+    #: Checks of scikit-learn that the class cannot pass, with the reasons.
     _reads_categories = True
     _expected_failed_checks = BaseCollector._expected_failed_checks | {
         "check_transformer_preserve_dtypes": "a set of estimates is a mapping, not an array"
@@ -123,7 +127,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self.n_jobs = n_jobs
 
     def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
-        """Store what all surveys have, in the order of the parameters."""
+        """Store the parameters that all surveys share, in the order of the signature."""
         names = ("input", "n_shards", "random_state", "n_jobs")
         shared = dict(zip(names, collection, strict=True))
         BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
@@ -138,27 +142,27 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return RecordDomain.of_values(self.domains, X, self._name)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
-        """The mechanism, whose plan may take seconds, from memory if it was asked for before."""
+        """Return the mechanism. It is cached, because its plan may need seconds."""
         parameters = self.get_params(deep=False)
         for name in ("domains", *OF_ONE_PARTY, "n_shards"):
             parameters.pop(name, None)
-        sizes = [(name, one.size) for name, one in domain.columns.items()]
+        sizes = [(name, column.size) for name, column in domain.columns.items()]
         request = _Request(clone(self), domain, (type(self), _frozen(parameters), _frozen(sizes)))
         try:
             hash(request)
-        except TypeError:  # a parameter of a kind that only its class knows
+        except TypeError:  # a parameter without a hash
             return super()._informative_mechanism(domain)
         return _mechanism_of(request)
 
-    # -- what a survey may say of itself, beside its mechanism --------------------------------
+    # -- optional hooks of a survey, next to its mechanism ------------------------------------
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> Mapping[Any, BaseOracle]:
-        """The oracles of the questions by name, which searches simulate; by default none."""
+        """Return the oracles of the questions by name. Searches simulate them. Default: none."""
         return {}
 
     def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
-        """The name of each question, its domain, and the oracle behind it or None."""
+        """Return the name, the domain, and the oracle (or None) of each question."""
         views = self._views(domain, survey)
         oracles = self._oracles_behind(domain, views)
         return [(key, _domain_of_view(domain, v), oracles.get(key)) for key, v in views.items()]
@@ -170,36 +174,40 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         Returns
         -------
         dict of Protocol
-            The protocol of the reports on each question alone, by the name of its column, or by
-            the tuple of the names of its columns.
+            The protocol of the reports on each single question. The key is the name of its
+            column, or the tuple of the names of its columns.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid, or the domains are not known.
+            If a parameter is not valid, or the domains are unknown.
         """
         protocol: Any = self.protocol()
         views = self._views(protocol.domain, protocol.mechanism)
         return {
-            name: Protocol(one, _domain_of_view(protocol.domain, view), self.epsilon, self._name)
-            for (name, view), one in zip(views.items(), protocol.mechanism.mechanisms, strict=True)
+            name: Protocol(
+                mechanism, _domain_of_view(protocol.domain, view), self.epsilon, self._name
+            )
+            for (name, view), mechanism in zip(
+                views.items(), protocol.mechanism.mechanisms, strict=True
+            )
         }
 
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
-        """The view of each question, by the name of its estimate."""
+        """Return the view of each question, by the name of its estimate."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
-            return {key: View.joint((j,), (one.size,)) for j, (key, one) in numbered}
+            return {key: View.joint((j,), (column.size,)) for j, (key, column) in numbered}
         return {table_name(domain, view.columns): view for view in mechanism.views}
 
     def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
-        """The view of each estimate, by its name: by default, those of the questions."""
+        """Return the view of each estimate, by its name. Default: the views of the questions."""
         return self._views(domain, survey)
 
     def _oracle_of(
         self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
     ) -> BaseOracle:
-        """The oracle that a parameter stands for, over the domain of a question, at its budget."""
+        """Return the oracle that a parameter specifies, with a question's domain and budget."""
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain, input="values")
@@ -210,8 +218,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         )
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
-        """The total variance of each channel under uniform frequencies, times its users."""
-        totals = np.maximum([channel.total_variance() for channel in channels], _LEAST_VARIANCE)
+        """Return n times the total variance of each channel under uniform frequencies."""
+        totals = np.maximum([channel.total_variance() for channel in channels], _MIN_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
@@ -224,10 +232,13 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return EstimateSet(self._answers(state))
 
     def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
-        """The estimate of each question; it has no rows if nobody was asked."""
-        domain: Any = state.protocol.domain
-        asked = enumerate(type(self)(**state.parameters)._asked(domain, state.mechanism))
-        return {name: self._answer(state, j, *of_question) for j, (name, *of_question) in asked}
+        """Return the estimate of each question. It has no rows if no user was asked."""
+        record_domain: Any = state.protocol.domain
+        questions = type(self)(**state.parameters)._asked(record_domain, state.mechanism)
+        return {
+            name: self._answer(state, j, domain, oracle)
+            for j, (name, domain, oracle) in enumerate(questions)
+        }
 
     def _answer(
         self, state: Collected, j: int, domain: Domain, oracle: BaseOracle | None
@@ -260,25 +271,26 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     # -- without users ------------------------------------------------------------------------
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
-        domain, survey = protocol.domain, protocol.mechanism
-        weights, planned = self._weights_by_name(domain), {}
-        for j, (name, of_view, oracle) in enumerate(self._asked(domain, survey)):
-            noise, weight = survey.noise_of(j, 1.0), float(weights.get(name, 1.0))
-            planned[name] = PlannedEstimate(of_view, oracle, noise, weight)
+        survey = protocol.mechanism
+        weights = self._weights_by_name(protocol.domain)
+        planned = {}
+        for j, (name, domain, oracle) in enumerate(self._asked(protocol.domain, survey)):
+            weight = float(weights.get(name, 1.0))
+            planned[name] = PlannedEstimate(domain, oracle, survey.noise_of(j, 1.0), weight)
         return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
-        """Draw whole collections from known counts of each column, without users, for studies.
+        """Simulate whole collections from known counts of each column, without users.
 
-        Privacy: none is protected; `counts` must be public or synthetic.
+        Privacy: the method protects no data. `counts` must be public or synthetic.
 
-        The estimates of each column have their exact law. Different columns are drawn as if their
-        values were independent.
+        The estimates of each column have their exact distribution. Different columns are drawn as
+        if their values were independent.
 
         Parameters
         ----------
         counts : mapping of str to array-like of shape (d,)
-            True number of users of each category, for each column; with the same sum.
+            True number of users of each category, for each column. All columns have the same sum.
         n_repeats : int, default=1
             Number of independent collections.
 
@@ -303,30 +315,32 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if empty:
             raise ValueError(
                 f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
-                f"{n_repeats} collections: {users[empty[0]].sum()} users are too few."
+                f"{n_repeats} collections, because {users[empty[0]].sum()} users are too few. "
+                "Pass larger counts."
             )
         return EstimateSet(drawn)
 
     def _simulated(
         self, domain: RecordDomain, survey: Any, users: dict[Any, np.ndarray], n_repeats: int
     ) -> dict[Any, FrequencyEstimate]:
-        """Estimates of each question, from the true counts of what each looks at.
+        """Return simulated estimates of each question, from the true counts of its categories.
 
-        One that lacks users in one of the collections has no rows.
+        An estimate has no rows if one of the collections has no users for its question.
         """
         if not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
-        rng, asked = as_generator(self.random_state), self._asked(domain, survey)
+        rng = as_generator(self.random_state)
+        asked = self._asked(domain, survey)
         n_users = int(next(iter(users.values())).sum())
         n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
         estimates = {}
         questions = zip(asked, users.values(), survey.mechanisms, n_asked.T, strict=True)
-        for (name, categories, oracle), of_question, channel, sizes in questions:
+        for (name, categories, oracle), counts, channel, sizes in questions:
             if not sizes.all():
                 estimates[name] = FrequencyEstimate(np.empty((0, len(categories))), categories)
                 continue
-            drawn = (rng.multivariate_hypergeometric(of_question, size) for size in sizes)
-            support = np.concatenate([channel.simulate(one, 1, rng) for one in drawn])
+            samples = (rng.multivariate_hypergeometric(counts, size) for size in sizes)
+            support = np.concatenate([channel.simulate(sample, 1, rng) for sample in samples])
             values, noise = channel.estimate_decoded(support, sizes)
             estimates[name] = FrequencyEstimate(
                 values, categories, noise.of_sample(n_users), oracle
@@ -339,23 +353,26 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             raise ValueError(f"{self._name} expects counts for each of its columns {columns}.")
         checked = {}
         for name, domain in domains.items():
-            what = f"{self._name}.simulate: counts of {name!r}"
-            checked[name] = check_counts(in_order(counts[name], domain.categories, what), what)
+            argument = f"{self._name}.simulate: counts of {name!r}"
+            ordered = in_order(counts[name], domain.categories, argument)
+            checked[name] = check_counts(ordered, argument)
             if len(checked[name]) != domain.size:
                 expected = f"one number for each of its {domain.size} categories"
-                raise ValueError(f"{what} must have {expected}, got {len(checked[name])}.")
-        sums = {name: int(of_column.sum()) for name, of_column in checked.items()}
+                raise ValueError(f"{argument} must have {expected}, got {len(checked[name])}.")
+        sums = {name: int(users.sum()) for name, users in checked.items()}
         if len(set(sums.values())) > 1:
-            what = f"{self._name}.simulate"
-            raise ValueError(f"{what} expects as many users in each column, got {sums}.")
+            raise ValueError(
+                f"{self._name}.simulate expects the same number of users in each column, got "
+                f"{sums}."
+            )
         return checked
 
     def true_frequencies(
         self, X: Values, sample_weight: ArrayLike | None = None
     ) -> dict[Any, np.ndarray]:
-        """Return the raw frequencies of users' values, to judge estimates in simulations.
+        """Return the true frequencies of raw values, to evaluate estimates in simulations.
 
-        Privacy: not private at all.
+        Privacy: the result is not private.
 
         Parameters
         ----------
@@ -367,12 +384,13 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         Returns
         -------
         dict of str to ndarray of shape (d,)
-            The frequencies that each estimate is of, by its name, in the order of its categories.
+            The frequencies of the values, by the name of the estimate, in the order of its
+            categories.
 
         Raises
         ------
         ValueError
-            If a value is not a category, the domains are not known, or the weights are malformed.
+            If a value is not a category, the domains are unknown, or the weights are malformed.
         """
         domain: Any = self._domain()
         codes = domain.encode(X, self._name)
@@ -380,9 +398,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             sample_weight = check_weights(sample_weight, len(codes), self._name)
         survey: Any = self._protocol_over(domain).mechanism
         counts = counts_in_views(self._estimated(domain, survey), codes, sample_weight)
-        return {name: one / one.sum() for name, one in counts.items()}
+        return {name: users / users.sum() for name, users in counts.items()}
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- fitted attributes --------------------------------------------------------------------
     @property
     def sampling_probabilities_(self) -> np.ndarray:
         """Probability that a user is asked each question, of shape (n_questions,)."""
@@ -392,7 +410,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def frequencies_(self) -> dict[Any, np.ndarray]:
         """Unbiased estimates of each column or table that has users."""
         estimates = self._estimate_of(self._fitted("frequencies_"))
-        return {name: one.values[0] for name, one in estimates.items() if len(one)}
+        return {name: part.values[0] for name, part in estimates.items() if len(part)}
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Name the estimates after the columns and their categories.
@@ -413,7 +431,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return how often records have each value that each of several views looks at.
+    """Return the number of records with each value of each of several views.
 
     Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     """
@@ -425,11 +443,11 @@ def counts_in_views(
 
 
 def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
-    """Return the name of a table: that of its column, or the tuple of its columns."""
+    """Return the name of a table: the name of its single column, or the tuple of its columns."""
     names = list(domain.columns)
     return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
 
 
 def _domain_of_view(domain: RecordDomain, view: View) -> Domain:
-    """The domain of what a question looks at."""
+    """Return the domain of the answers to a question."""
     return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)

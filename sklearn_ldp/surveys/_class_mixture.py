@@ -1,8 +1,8 @@
 """A joint model of several columns: a mixture of a few classes of users, fitted to noisy tables.
 
-Within a class the columns are independent. The model says all tables at once, so they are
-non-negative and agree with each other, and it takes as many numbers as there are categories, times
-the number of classes: no table of all columns is ever made.
+Within a class the columns are independent. All tables follow from the same model, so they are
+non-negative and agree with each other. The model stores one number for each category and class; the
+table of all columns is never computed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from .._core.support.parallel import one_thread
 from .._core.support.tags import Tagged
 from ._components import Subset
 
-_MAX_STEPS = 200  # a bound on work
-_LEAST = 1e-9  # frequencies below this count as this much, so that they have a logarithm
+_MAX_STEPS = 200  # a bound on the work
+_MIN_FREQUENCY = 1e-9  # frequencies are raised to this number, so that they have a logarithm
 
-# The mixture that rows are drawn from: it is fitted to tables that are taken as they are.
+# The mixture that rows are sampled from is fitted to tables as if they had very little noise.
 # Chosen by hand, not measured.
-_ROW_CLASSES, _ROW_USERS, _ROW_STEPS = 32, 1e7, 500
+_ROW_CLASSES = 32
+_ROW_USERS = 1e7
+_ROW_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture(Tagged, tag="class-mixture"):
-    """A mixture of classes of users, in each of which the columns are independent.
+    """A mixture of classes of users. Within each class the columns are independent.
 
     Parameters
     ----------
     shares : ndarray of shape (n_classes,)
-        Share of the users in each class, with the sum 1.
+        Proportion of the users in each class, with the sum 1.
     columns : sequence of ndarray of shape (k, n_classes)
         For each column, the frequencies of its categories in each class.
     """
@@ -45,8 +47,8 @@ class ClassMixture(Tagged, tag="class-mixture"):
 
     def __check_state__(self) -> None:
         n_classes = len(self.shares)
-        are_alike = all(column.shape[1:] == (n_classes,) for column in self.columns)
-        if not are_alike or not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
+        shapes_match = all(column.shape[1:] == (n_classes,) for column in self.columns)
+        if not shapes_match or not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
             raise ValueError(f"a mixture of {n_classes} classes without a share in each category")
 
     def table(self, columns: Subset) -> np.ndarray:
@@ -78,7 +80,7 @@ class ClassMixture(Tagged, tag="class-mixture"):
         Returns
         -------
         ClassMixture
-            With one more class, in which users are as they are on average, unless the weight is 1.
+            It has an additional class with the mean frequencies, unless the weight is 1.
         """
         if weight == 1:
             return self
@@ -89,20 +91,20 @@ class ClassMixture(Tagged, tag="class-mixture"):
         return ClassMixture(np.append(weight * self.shares, 1 - weight), joined)
 
     def conjunction(self, allowed: dict[int, np.ndarray]) -> float:
-        """Return the share of users whose values are among the allowed ones in all of some columns.
+        """Return the proportion of users with allowed values in all of some columns.
 
         Parameters
         ----------
         allowed : dict of int to ndarray of int
-            The codes that are allowed in each of these columns.
+            The allowed codes in each of these columns.
 
         Returns
         -------
         float
-            The share.
+            The proportion.
         """
-        of_columns = (self.columns[j][codes].sum(axis=0) for j, codes in allowed.items())
-        return float(math.prod(of_columns, start=self.shares).sum())
+        proportions = (self.columns[j][codes].sum(axis=0) for j, codes in allowed.items())
+        return float(math.prod(proportions, start=self.shares).sum())
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
         """Draw users.
@@ -123,14 +125,14 @@ class ClassMixture(Tagged, tag="class-mixture"):
         rows = np.empty((n_rows, len(self.columns)), dtype=np.int64)
         for j, frequencies in enumerate(self.columns):
             counts = rng.multinomial(sizes, (frequencies / frequencies.sum(axis=0)).T)
-            drawn = (np.repeat(np.arange(len(frequencies)), of_class) for of_class in counts)
-            # Within a class the columns are independent: each is put in an order of its own.
-            rows[:, j] = np.concatenate([rng.permutation(of_class) for of_class in drawn])
+            by_class = (np.repeat(np.arange(len(frequencies)), n_users) for n_users in counts)
+            # Each column has its own order, because columns are independent within a class.
+            rows[:, j] = np.concatenate([rng.permutation(codes) for codes in by_class])
         return rng.permutation(rows)
 
 
 class PairTables:
-    """Noisy tables of single columns and of pairs, side by side in one symmetric matrix."""
+    """Noisy tables of single columns and of pairs, stored as blocks of one symmetric matrix."""
 
     # sizes: number of categories of each column.
 
@@ -144,7 +146,7 @@ class PairTables:
         return slice(self.starts[j], self.starts[j + 1])
 
     def add(self, columns: Subset, values: np.ndarray, variances: np.ndarray | float) -> None:
-        """Add a table of one column or of two.
+        """Add a table of one or two columns.
 
         Shapes: values (n_cells,), variances (n_cells,).
         values: the cells in C order.
@@ -162,11 +164,11 @@ class PairTables:
 
 
 class ClassFit:
-    """The fit of mixtures of classes to noisy tables, around given frequencies of the columns."""
+    """The fit of mixtures of classes to noisy tables, around known frequencies of the columns."""
 
-    # The log odds of a category in a class are those in its column plus a parameter, which has
-    # a normal prior, as have the log odds of the classes. Several mixtures are fitted from
-    # different starts, and their mean is the result, which is a mixture again.
+    # The log odds of a category in a class are its log odds in the column plus a parameter. The
+    # parameters and the log odds of the classes have a normal prior. Several mixtures are fitted
+    # from different starts. The result is their mean, which is a mixture as well.
     # columns (k,): frequencies of the categories of each column, > 0.
     # n_classes: number of classes of each mixture.
     # n_starts: number of mixtures.
@@ -183,61 +185,67 @@ class ClassFit:
     ) -> None:
         self.sizes = [len(column) for column in columns]
         self._starts = np.cumsum([0, *self.sizes])[:-1]
-        self._of_value = np.repeat(np.arange(len(columns)), self.sizes)
+        self._column_numbers = np.repeat(np.arange(len(columns)), self.sizes)  # of each value
         self._logs = np.log(np.concatenate(columns))[:, None]
-        self._n_classes, self._n_starts = n_classes, n_starts
+        self._n_classes = n_classes
+        self._n_starts = n_starts
         self._prior_precision = prior_precision
-        # From 0, where all classes are the same, no gradient leads away.
-        odds = 0.5 * rng.standard_normal((n_starts, len(self._of_value), n_classes))
+        # The starts are random, because the gradient is 0 if all classes are the same.
+        odds = 0.5 * rng.standard_normal((n_starts, len(self._column_numbers), n_classes))
         self._parameters = np.concatenate([odds, np.zeros((n_starts, 1, n_classes))], axis=1)
 
     def start_from(self, mixture: ClassMixture) -> None:
-        """Start the first classes of the first mixture from a given one."""
-        # mixture: it has at most as many classes.
-        n_given = min(len(mixture.shares), self._n_classes)
-        odds = np.log(np.maximum(np.concatenate(list(mixture.columns)), _LEAST)) - self._logs
+        """Start the first classes of the first mixture from the classes of a mixture."""
+        n = min(len(mixture.shares), self._n_classes)
+        frequencies = np.maximum(np.concatenate(list(mixture.columns)), _MIN_FREQUENCY)
+        odds = np.log(frequencies) - self._logs
         shares = np.full(self._n_classes, mixture.shares.min() / 10)
-        shares[:n_given] = np.maximum(mixture.shares[:n_given], _LEAST)
-        self._parameters[0, :-1, :n_given] = odds[:, :n_given]
+        shares[:n] = np.maximum(mixture.shares[:n], _MIN_FREQUENCY)
+        self._parameters[0, :-1, :n] = odds[:, :n]
         self._parameters[0, -1] = np.log(shares) - np.log(shares).mean()
 
     @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
-        """Move the mixtures to the tables, from where they are."""
-        options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20}
-        how = {"args": (tables,), "jac": True, "method": "L-BFGS-B", "options": options}
-        found = minimize(self._loss, self._parameters.ravel(), **how)
-        self._parameters = found.x.reshape(self._parameters.shape)
+        """Fit the mixtures to the tables, from the current parameters."""
+        result = minimize(
+            self._loss,
+            self._parameters.ravel(),
+            args=(tables,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20},
+        )
+        self._parameters = result.x.reshape(self._parameters.shape)
         return self
 
     def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The frequencies in the classes (n_starts, n_values, n_classes), and the shares."""
+        """Return the frequencies (n_starts, n_values, n_classes) and the sizes of the classes."""
         odds = parameters[:, :-1] + self._logs
-        odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._of_value]
+        odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._column_numbers]
         raised = np.exp(odds)
-        raised /= np.add.reduceat(raised, self._starts, axis=1)[:, self._of_value]
+        raised /= np.add.reduceat(raised, self._starts, axis=1)[:, self._column_numbers]
         shares = np.exp(parameters[:, -1:] - parameters[:, -1:].max(axis=2, keepdims=True))
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
     def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
-        """The sum over mixtures of the weighted squares and the prior, and its gradient."""
+        """Return the sum over mixtures of the weighted squares and the prior, and its gradient."""
         parameters = flat.reshape(self._parameters.shape)
-        of_classes, shares = self._mixtures(parameters)
-        weighted = of_classes * shares
-        errors = weighted @ of_classes.transpose(0, 2, 1) - tables.values
+        frequencies, shares = self._mixtures(parameters)
+        weighted = frequencies * shares
+        errors = weighted @ frequencies.transpose(0, 2, 1) - tables.values
         residuals = tables.precisions * errors
         single_errors = weighted.sum(axis=2) - tables.single_values
         single_residuals = (tables.single_precisions * single_errors)[:, :, None]
-        # Each pair stands in the matrix twice.
+        # The matrix contains each pair twice.
         loss = 0.25 * np.vdot(residuals, errors) + 0.5 * np.vdot(single_residuals, single_errors)
         loss += 0.5 * self._prior_precision * np.vdot(parameters, parameters)
 
-        by_table = residuals @ of_classes
+        by_table = residuals @ frequencies
         by_value = weighted * (by_table + single_residuals)
-        sums = np.add.reduceat(by_value, self._starts, axis=1)[:, self._of_value]
+        sums = np.add.reduceat(by_value, self._starts, axis=1)[:, self._column_numbers]
         gradient = self._prior_precision * parameters
-        gradient[:, :-1] += by_value - of_classes * sums
-        by_share = (of_classes * (0.5 * by_table + single_residuals)).sum(axis=1, keepdims=True)
+        gradient[:, :-1] += by_value - frequencies * sums
+        by_share = (frequencies * (0.5 * by_table + single_residuals)).sum(axis=1, keepdims=True)
         mean = (shares * by_share).sum(axis=2, keepdims=True)
         gradient[:, -1:] += shares * (by_share - mean)
         return float(loss), gradient.ravel()
@@ -245,35 +253,35 @@ class ClassFit:
     @property
     def mixture(self) -> ClassMixture:
         """The mean of the mixtures."""
-        of_classes, shares = self._mixtures(self._parameters)
-        columns = np.split(np.concatenate(list(of_classes), axis=1), self._starts[1:])
+        frequencies, shares = self._mixtures(self._parameters)
+        columns = np.split(np.concatenate(list(frequencies), axis=1), self._starts[1:])
         return ClassMixture(shares.ravel() / self._n_starts, columns)
 
 
 def positive(frequencies: np.ndarray) -> np.ndarray:
-    """Return a distribution whose frequencies have logarithms.
+    """Return a distribution without zeros, so that its frequencies have logarithms.
 
     Shapes: frequencies (k,) -> (k,).
     """
-    raised = np.maximum(frequencies, _LEAST)
+    raised = np.maximum(frequencies, _MIN_FREQUENCY)
     return raised / raised.sum()
 
 
 def mixture_of_tables(
     sizes: Sequence[int], tables: Mapping[Subset, np.ndarray], start: ClassMixture | None
 ) -> ClassMixture:
-    """Return a mixture whose tables of pairs are the given ones, as nearly as it can.
+    """Return a mixture that approximates the tables of pairs.
 
     Shapes: tables (n_cells,).
     tables: non-negative tables, which agree with each other.
     """
     margins: dict[Subset, np.ndarray] = {}
-    for of_table, values in tables.items():
-        cells = np.reshape(values, [sizes[j] for j in of_table])
-        places = range(len(of_table))
+    for table_columns, values in tables.items():
+        cells = np.reshape(values, [sizes[j] for j in table_columns])
+        places = range(len(table_columns))
         for axes in (*combinations(places, 1), *combinations(places, 2)):
             others = tuple(axis for axis in places if axis not in axes)
-            margins[tuple(of_table[axis] for axis in axes)] = cells.sum(axis=others).ravel()
+            margins[tuple(table_columns[axis] for axis in axes)] = cells.sum(axis=others).ravel()
     pairs = {columns: margin for columns, margin in margins.items() if len(columns) == 2}
     bases = [positive(margins.get((j,), np.ones(size) / size)) for j, size in enumerate(sizes)]
     if not pairs:

@@ -1,4 +1,4 @@
-"""Several columns at once: each user is asked for one of them, at the full epsilon."""
+"""An oracle for several columns: each user is asked for one column, at the full epsilon."""
 
 from __future__ import annotations
 
@@ -27,63 +27,66 @@ from ._base import BaseColumnSurvey
 class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     """Estimate the distribution of each of several columns from one report per user.
 
-    Each user draws one of the columns by public probabilities, and reports their value of that
-    column alone, by the column's own oracle and with the whole budget. This beats reports on all
-    columns that share the budget: with J columns the noise of a column grows as if there were J
-    times fewer users, and not as if epsilon were J times smaller. Only at a large budget it is
-    better to ask for several columns (`n_sampled`), at epsilon / s each, because an estimate from
-    some of the users also has the error of drawing them.
+    Each user draws one of the columns by public probabilities. The user reports their value of
+    that column, through the column's own oracle and with the whole budget. This method is more
+    accurate than reports on all columns that share the budget: with J columns the noise of a
+    column grows as if there were J times fewer users, and not as if epsilon were J times smaller.
+    At a large budget, questions about several columns (`n_sampled`) at epsilon / s each are more
+    accurate, because an estimate from a part of the users also has the error of drawing this part.
 
-    Columns of many categories are asked for more often: the probabilities are in proportion to
-    ``sqrt(weight * V)``, where V is the total variance of the column's oracle over its categories
-    under uniform frequencies, which minimises the sum of ``weight * V / probability``.
+    Users are asked more often for columns with many categories: the probabilities are in
+    proportion to ``sqrt(weight * V)``, where V is the total variance of the column's oracle over
+    its categories under uniform frequencies. These probabilities minimize the sum of
+    ``weight * V / probability``.
 
-    An estimate is of the frequencies among *all* users. So its noise contains that of drawing
-    whom to ask, about ``f (1 - f) (1 / probability - 1) / n`` for a category of frequency f.
+    An estimate refers to the frequencies among *all* users. Its noise therefore includes the
+    variance of drawing the users, about ``f (1 - f) (1 / probability - 1) / n`` for a category of
+    frequency f.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for their whole record; all that is done with reports is free. Which column a user was
-    asked for is public.
+    user, for their whole record. No operation on reports spends epsilon. The column that a user
+    was asked for is public.
 
     Parameters
     ----------
     %(domains)s
-    oracle : "best", oracle or mapping of str to those, default="best"
-        How a column is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its domain; of an
-        oracle, `epsilon` and `categories` are set. A mapping says it by column; columns that it
-        leaves out have the best oracle.
+    oracle : "best", oracle or mapping of str to "best" or oracle, default="best"
+        Oracle for a column. "best" is :func:`~sklearn_ldp.best_oracle` for its domain. The survey
+        sets the `epsilon` and the `categories` of an oracle. A mapping specifies the oracle of
+        each column; columns that are not listed have the best oracle.
     weights : mapping of str to float or array-like of shape (n_columns,), default=None
-        How much the errors of each column count, > 0; in a mapping, columns left out have weight 1.
-        None weights all columns alike.
+        Weight of the errors of each column, > 0. In a mapping, columns that are not listed have
+        weight 1. If None, all columns have the same weight.
     n_sampled : int or "auto", default=1
         Number s of columns that each user is asked for, at epsilon / s each. "auto" is the number
-        with the least expected error under uniform frequencies, which is 1 for epsilon up to 2.
+        with the minimum expected error under uniform frequencies, which is 1 for epsilon up to 2.
     strategy : {"sample", "split-budget"}, default="sample"
-        What to ask. "split-budget" is for comparison: it asks every user for all columns, and
-        splits epsilon between them so that the sum of ``weight * V`` is least.
+        Method of asking users. "split-budget" is for comparison: it asks every user for all
+        columns and splits epsilon between the columns such that the sum of ``weight * V`` is
+        minimal.
     %(collection)s
 
     Attributes
     ----------
     estimate_ : EstimateSet
-        The raw estimate of each column, by its name. A column that no user was asked for has an
-        estimate without rows, which says so.
+        The raw estimate of each column, by its name. The estimate has no rows if no user was
+        asked for the column.
     frequencies_ : dict of str to ndarray of shape (d,)
         Unbiased estimates of each column that has users; some may be negative.
     sampling_probabilities_ : ndarray of shape (n_columns,)
-        Probability that a user is asked for each column, in the order of `domains`; their sum is
+        Probability that a user is asked for each column, in the order of `domains`. The sum is
         the number of columns that a user is asked for.
     n_sampled_ : int
         Number of columns that each user is asked for.
     oracles_ : dict of str to oracle
-        The unfitted oracle of each column; its `epsilon` is the budget of that answer.
+        The unfitted oracle of each column. Its `epsilon` is the budget of the answer.
     n_samples_seen_ : int
         Number of users, over all columns.
     %(features)s
 
     See Also
     --------
-    EstimateSet : What it returns, which post-processors and searches take.
+    EstimateSet : The result. Post-processors and searches accept it.
 
     References
     ----------
@@ -149,11 +152,13 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return Several.drawn(channels, roots, n_asked)
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
-        """The oracle of each column, at its budget."""
-        chosen = self._by_column(self.oracle, domain, "oracle", "best")
+        """Return the oracle of each column, at its budget."""
+        choices = self._by_column(self.oracle, domain, "oracle", "best")
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
-        asked = zip(domain.columns.items(), budgets, strict=True)
-        return {key: self._oracle_of(chosen[key], one, key, own) for (key, one), own in asked}
+        return {
+            key: self._oracle_of(choices[key], column, key, budget)
+            for (key, column), budget in zip(domain.columns.items(), budgets, strict=True)
+        }
 
     def _oracles_behind(self, domain: RecordDomain, views: Any) -> dict[Any, BaseOracle]:
         return self._oracles(domain)
@@ -164,37 +169,42 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
 
-    def _by_column(self, given: Any, domain: RecordDomain, what: str, default: Any) -> dict:
-        """A parameter that is the same for all columns, or a mapping with a default."""
-        if not isinstance(given, Mapping):
-            return dict.fromkeys(domain.columns, given)
-        unknown = [key for key in given if key not in domain.columns]
+    def _by_column(self, value: Any, domain: RecordDomain, parameter: str, default: Any) -> dict:
+        """Return the value of a parameter for each column. A mapping may omit columns."""
+        if not isinstance(value, Mapping):
+            return dict.fromkeys(domain.columns, value)
+        unknown = [key for key in value if key not in domain.columns]
         if unknown:
-            which = f"which is not one of its columns: {', '.join(map(repr, domain.columns))}"
-            raise ValueError(f"{self._name} got {what} for {unknown[0]!r}, {which}.")
-        return {key: given.get(key, default) for key in domain.columns}
+            columns = ", ".join(map(repr, domain.columns))
+            raise ValueError(
+                f"{self._name} got {parameter} for {unknown[0]!r}, which is not one of its "
+                f"columns. Use {columns}."
+            )
+        return {key: value.get(key, default) for key in domain.columns}
 
     def _n_asked(self, domain: RecordDomain) -> int:
-        """The number of columns that each user is asked for."""
+        """Return the number of columns that each user is asked for."""
         n_columns = len(domain.columns)
         if self.strategy == "split-budget":
             if self.n_sampled not in (1, "auto"):
-                what = f'{self._name}(strategy="split-budget") asks each user for all of their'
-                given = f"{n_columns} columns, got n_sampled={self.n_sampled!r}"
-                raise ValueError(f"{what} {given}: leave it out.")
+                raise ValueError(
+                    f'{self._name}(strategy="split-budget") asks each user for all of their '
+                    f"{n_columns} columns, got n_sampled={self.n_sampled!r}. Leave out n_sampled."
+                )
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns: ask for "
-                    'as many at most, or "auto".'
+                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns. Use at "
+                    f'most {n_columns}, or "auto".'
                 )
             return int(self.n_sampled)
-        sizes, total_at = np.array(domain.sizes), self._variances_at(domain)
+        sizes = np.array(domain.sizes)
+        total_at = self._variances_at(domain)
         return best_n_sampled(self.epsilon, self._weights(domain), sizes, total_at)
 
     def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
-        """The budget of each column's answer."""
+        """Return the budget of each column's answer."""
         if n_asked == 1:
             return [self.epsilon] * len(domain.columns)
         if self.strategy == "split-budget":
@@ -202,23 +212,23 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
     def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
-        """For each column, the total variance of its oracle at a budget."""
-        chosen = self._by_column(self.oracle, domain, "oracle", "best")
+        """Return a function of the budget for each column: the total variance of its oracle."""
+        choices = self._by_column(self.oracle, domain, "oracle", "best")
 
-        def variance(key: Any, of_column: Domain, epsilon: float) -> float:
-            if isinstance(chosen[key], str) and chosen[key] == "best":
-                return least_variance(epsilon, of_column.size)
-            return self._oracle_of(chosen[key], of_column, key, epsilon).channel().total_variance()
+        def variance(key: Any, column: Domain, epsilon: float) -> float:
+            if isinstance(choices[key], str) and choices[key] == "best":
+                return minimum_variance(epsilon, column.size)
+            return self._oracle_of(choices[key], column, key, epsilon).channel().total_variance()
 
-        return [partial(variance, key, of_column) for key, of_column in domain.columns.items()]
+        return [partial(variance, key, column) for key, column in domain.columns.items()]
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
-        """The weight of each column."""
-        given: Any = {} if self.weights is None else self.weights
-        if isinstance(given, Mapping):
-            given = list(self._by_column(given, domain, "weights", 1.0).values())
+        """Return the weight of each column."""
+        weights: Any = {} if self.weights is None else self.weights
+        if isinstance(weights, Mapping):
+            weights = list(self._by_column(weights, domain, "weights", 1.0).values())
         try:
-            array = np.asarray(given, dtype=float)
+            array = np.asarray(weights, dtype=float)
         except (TypeError, ValueError):
             array = np.empty(0)
         if array.shape != (len(domain.columns),) or not np.all((array > 0) & np.isfinite(array)):
@@ -228,7 +238,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
             )
         return array
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- fitted attributes --------------------------------------------------------------------
     @property
     def n_sampled_(self) -> int:
         """Number of columns that each user is asked for."""
@@ -245,20 +255,20 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
 #: Total variance of a column at a budget, times the number of users.
 TotalVariance = Callable[[float], float]
 
-# They bound the search for shares of the budget: chosen by hand, not measured.
-_FIRST_UNITS = 1 << 6  # that the budget is split into, at least
-_HALVINGS = 4  # of these units
-_CLEARLY_WORSE = 1.5  # times the least error
+# Bounds of the searches for budgets. Chosen by hand, not measured.
+_FIRST_UNITS = 1 << 6  # minimum number of units that the budget is split into at first
+_HALVINGS = 4  # number of times that the units are halved
+_CLEARLY_WORSE = 1.5  # ratio to the minimum error at which the search for `n_sampled` stops
 
 
-#: The total variance of the best oracle, remembered.
-least_variance = lru_cache(maxsize=1 << 14)(minimax_bound)
+#: The total variance of the best oracle, cached.
+minimum_variance = lru_cache(maxsize=1 << 14)(minimax_bound)
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
-    """Return a share of a budget, rounded down, so that shares do not add up to more than it."""
-    # share: the share of it, at most 1.
-    # The largest number that is not above `share * epsilon`.
+    """Return a part of a budget, rounded down, so that the sum of parts is at most the budget."""
+    # share: at most 1.
+    # The result is the largest number that is not above `share * epsilon`.
     exact = Fraction(float(epsilon)) * share
     rounded = float(exact)
     return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0)
@@ -272,11 +282,11 @@ def sampled_error(
     Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
     totals: total variance of each column's oracle at the budget of one answer.
     """
-    # A column is asked for with a probability in proportion to `sqrt(weight * total)`, at most
-    # 1, which minimises the sum of `weight * total / probability`.
+    # Users are asked for a column with a probability in proportion to `sqrt(weight * total)`, at
+    # most 1. These probabilities minimize the sum of `weight * total / probability`.
     # .. math:: \sum_j w_j \Big(\frac{V_j}{\pi_j} +
     #           \Big(1 - \frac 1{d_j}\Big) \Big(\frac 1{\pi_j} - 1\Big)\Big),
-    # the noise of the reports and that of drawing whom to ask.
+    # the variance of the reports plus the variance of drawing the users.
     shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
     pis = np.array(shares, dtype=float) / TWO_64
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
@@ -285,23 +295,25 @@ def sampled_error(
 def best_n_sampled(
     epsilon: float, weights: np.ndarray, sizes: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> int:
-    """Return the number of columns to ask each user for that has the least expected error.
+    """Return the number of columns to ask each user for that has the minimum expected error.
 
     Shapes: weights, sizes (n_columns,).
     """
-    # It is 1 for epsilon up to about 2, and about `epsilon / 2.2` for many binary columns at
-    # large epsilon; it falls with the number of categories.
-    best, least = 1, math.inf
+    # The number is 1 for epsilon up to about 2, and about `epsilon / 2.2` for many binary columns
+    # at large epsilon. It decreases with the number of categories.
+    best = 1
+    minimum = math.inf
     for n_sampled in range(1, len(sizes) + 1):
         budget = budget_share(epsilon, Fraction(1, n_sampled))
         totals = np.array([total(budget) for total in total_at])
         if not np.all(np.isfinite(totals)):
             break
         error = sampled_error(weights, sizes, totals, n_sampled)
-        # Machines whose floats differ in the last digits agree: a later one is clearly better.
-        if error < least * (1 - 1e-9):
-            best, least = n_sampled, error
-        if error > _CLEARLY_WORSE * least:  # beyond the best number the error only rises
+        # The margin makes machines agree if their floats differ in the last digits.
+        if error < minimum * (1 - 1e-9):
+            best = n_sampled
+            minimum = error
+        if error > _CLEARLY_WORSE * minimum:  # beyond the best number the error only rises
             break
     return best
 
@@ -314,8 +326,9 @@ def split_budget(
     Shapes: weights (n_columns,).
     """
     # The budgets are multiples of epsilon / n, with n at least 1024. No exchange of one unit
-    # between two columns makes the sum of `weight * V(budget)` smaller. V is convex except where
-    # the best oracle changes. Machines agree on the budgets because no optimizer is involved.
+    # between two columns makes the sum of `weight * V(budget)` smaller. V is convex, except at
+    # budgets at which the best oracle changes. Machines agree on the budgets because no optimizer
+    # is involved.
     n_columns = len(weights)
     n_units = max(_FIRST_UNITS, 4 * n_columns)
 
@@ -323,29 +336,31 @@ def split_budget(
     def error(j: int, share: Fraction) -> float:
         return float(weights[j] * total_at[j](budget_share(epsilon, share)))
 
-    def of_units(j: int, units: int) -> float:
-        return error(j, Fraction(units, n_units)) if units else math.inf
+    def error_with(j: int, n: int) -> float:
+        return error(j, Fraction(n, n_units)) if n else math.inf
 
     def changes(by: int) -> list[float]:
-        """The change of each error by a unit more or less; without limit if it was infinite."""
-        pairs = [(of_units(j, units + by), of_units(j, units)) for j, units in enumerate(given)]
+        """Return the change of each error by one unit; minus infinity if it was infinite."""
+        pairs = [(error_with(j, n + by), error_with(j, n)) for j, n in enumerate(units)]
         return [-math.inf if math.isinf(before) else after - before for after, before in pairs]
 
-    given = [1] * n_columns
+    units = [1] * n_columns  # of each column
     for _ in range(n_units - n_columns):
-        given[int(np.argmin(changes(1)))] += 1
+        units[int(np.argmin(changes(1)))] += 1
     for _ in range(_HALVINGS):
-        n_units, given = 2 * n_units, [2 * units for units in given]
-        # Ends: each exchange makes the sum smaller, and there are finitely many divisions.
+        n_units = 2 * n_units
+        units = [2 * n for n in units]
+        # Ends: each exchange makes the sum smaller, and the number of divisions is finite.
         while True:
-            more, less = changes(1), changes(-1)
-            if -math.inf in more:  # a budget that is too small even for a large share
+            more = changes(1)
+            less = changes(-1)
+            if -math.inf in more:  # the budget is too small even for a large share
                 break
             gains = np.add.outer(more, less)
             np.fill_diagonal(gains, math.inf)  # a column exchanges nothing with itself
-            to, since = np.unravel_index(np.argmin(gains), gains.shape)
-            if gains[to, since] >= -1e-12 * abs(more[to]):
+            receiver, giver = np.unravel_index(np.argmin(gains), gains.shape)
+            if gains[receiver, giver] >= -1e-12 * abs(more[receiver]):
                 break
-            given[to] += 1
-            given[since] -= 1
-    return [budget_share(epsilon, Fraction(units, n_units)) for units in given]
+            units[receiver] += 1
+            units[giver] -= 1
+    return [budget_share(epsilon, Fraction(n, n_units)) for n in units]

@@ -1,10 +1,10 @@
-"""Tables of several columns as sums of components, and the components that fit noisy tables best.
+"""Tables of several columns as sums of components, and the least-squares fit to noisy tables.
 
 A table over the columns M is the sum of one *component* for each subset S of M: the table of S,
-centred along each of its columns, spread evenly over the cells of the other columns. A component
-does not depend on which table it is taken from. So tables that share columns share components, and
-the best linear estimate of a component is the mean over all tables that contain it, weighted by
-precision: no system of equations needs to be solved.
+centered along each of its columns and spread evenly over the cells of the other columns. Every
+table that contains S has the same component of S. Tables that share columns therefore share
+components, and the best linear estimate of a component is the mean over all tables that contain
+it, weighted by precision. No system of equations needs to be solved.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ Subset = tuple[int, ...]
 Subsets = Sequence[Subset]
 Arrays = Sequence[np.ndarray]
 
-#: The axes of a component in tables of one shape, its shape, and where it is in each of them.
-OfSubset = tuple[Subset, tuple[int, ...], np.ndarray]
+#: A component of all tables of a block: its axes in the tables, its shape, and its positions among
+#: the components of this shape, one for each table.
+BlockComponent = tuple[Subset, tuple[int, ...], np.ndarray]
 
 
 def subsets(columns: Subset) -> Iterator[Subset]:
-    """Yield all subsets of columns but the empty one, small ones first."""
+    """Yield all nonempty subsets of columns, small subsets first."""
     return chain.from_iterable(combinations(columns, order) for order in range(1, len(columns) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Block(Tagged, tag="block"):
-    """All subsets of columns whose tables have the same shape, which are worked on at once."""
+    """Tables of the same shape, which are processed together."""
 
     shape: tuple[int, ...]  # number of categories of each column
-    columns: np.ndarray  # (n_tables, len(shape): Positions of the columns of each table
-    places: np.ndarray  # (n_tables,): Position of each table among those that were given
+    columns: np.ndarray  # (n_tables, len(shape)): positions of the columns of each table
+    places: np.ndarray  # (n_tables,): position of each table among the arguments
 
 
 @dataclass(eq=False)
@@ -50,63 +51,63 @@ class Components(Tagged, tag="components"):
     _index: dict[Subset, int] = field(default_factory=dict)
     _sums: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
     _precisions: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
-    _tables: list[tuple[Block, list[OfSubset]]] = field(default_factory=list)
+    _tables: list[tuple[Block, list[BlockComponent]]] = field(default_factory=list)
     _variances: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __check_state__(self) -> None:
         for shape, precisions in self._precisions.items():
             sums = self._sums[shape]
-            are_alike = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
+            shapes_match = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
-            if not are_alike or not are_finite or precisions.min(initial=1) <= 0:
+            if not shapes_match or not are_finite or precisions.min(initial=1) <= 0:
                 raise ValueError(f"components of shape {sums.shape}, or without a precision")
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
                 raise ValueError(f"no component of {subset!r:.80}")
-        # They fit other values of the same tables, and nothing does this with those of a file.
-        self._tables, self._variances = [], np.empty(0)
+        # Only `fitted` and `own_tables` use these, and no code calls them on loaded components.
+        self._tables = []
+        self._variances = np.empty(0)
 
-    # -- making them --------------------------------------------------------------------------
+    # -- construction -------------------------------------------------------------------------
     @classmethod
     def of_tables(
         cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
-        """Return the components that fit noisy tables best, in the sense of least squares.
+        """Return the least-squares components of noisy tables.
 
         Shapes: values (n_cells,).
-        values: the cells of each table in C order. None computes the precisions alone.
+        values: the cells of each table in C order. If None, only the precisions are computed.
         """
-        # With errors of the same variance in all cells of a table, independent of each
-        # other and between tables, this is generalised least squares. The sum of each table
-        # is known to be 1.
+        # This is generalized least squares if the errors are independent and have the same
+        # variance in all cells of a table. The sum of each table is known to be 1.
         components = cls(tuple(map(int, sizes)))
         components._allocate(chain.from_iterable(map(subsets, tables)))
         components._tables = components._prepared(tables)
         components._variances = np.asarray(variances, dtype=float)
-        for block, of_subsets in components._tables:
-            for _, shape, where in of_subsets:
+        for block, block_components in components._tables:
+            for _, shape, where in block_components:
                 weights = components._weights(block, shape)
                 np.add.at(components._precisions[shape], where, weights)
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the components that fit other values of the same tables best.
+        """Return the least-squares components of other values of the same tables.
 
         Shapes: values (n_cells,).
         values: the cells of each table in C order.
         """
         other = copy.copy(self)
         other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
-        for block, of_subsets in self._tables:
+        for block, block_components in self._tables:
             stacked = np.stack([np.reshape(values[i], block.shape) for i in block.places])
-            for axes, shape, where in of_subsets:
+            for axes, shape, where in block_components:
                 weights = self._weights(block, shape) / self._precisions[shape][where]
-                component = weights.reshape(-1, *[1] * len(shape)) * centred(stacked, axes)
+                component = weights.reshape(-1, *[1] * len(shape)) * centered(stacked, axes)
                 np.add.at(other._sums[shape], where, component)
         return other
 
     def _weights(self, block: Block, shape: tuple[int, ...]) -> np.ndarray:
-        """The precision with which each table of a block tells about a component."""
+        """Return the precision of a component in each table of a block."""
         return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
 
     def _shape(self, columns: Subset) -> tuple[int, ...]:
@@ -121,45 +122,47 @@ class Components(Tagged, tag="components"):
                 numbers[shape] = self._index[subset] + 1
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
-    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[OfSubset]]]:
-        """The tables by shape, each with its components."""
+    def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
+        """Return a block of the tables of each shape, with its components."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
         prepared = []
         for shape, places in by_shape.items():
-            of_shape = np.array([tables[i] for i in places], dtype=np.intp)
-            block = Block(shape, of_shape, np.array(places))
-            prepared.append((block, list(self._of_subsets(block))))
+            positions = np.array([tables[i] for i in places], dtype=np.intp)
+            block = Block(shape, positions, np.array(places))
+            prepared.append((block, list(self._block_components(block))))
         return prepared
 
-    def _of_subsets(self, block: Block) -> Iterator[OfSubset]:
-        """Yield the axes of each component of a block's tables, its shape, and where they are."""
+    def _block_components(self, block: Block) -> Iterator[BlockComponent]:
+        """Yield the axes, the shape, and the positions of each component of a block's tables."""
         for axes in subsets(tuple(range(len(block.shape)))):
             shape = tuple(block.shape[a] for a in axes)
             chosen = map(tuple, block.columns[:, axes].tolist())
             yield axes, shape, np.array([self._index[subset] for subset in chosen], dtype=np.intp)
 
     @classmethod
-    def given(
+    def from_values(
         cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
-        """Return components that are known one by one.
+        """Return components with these values and precisions.
 
         Shapes: values (n_cells,).
         values: the components, in C order.
         """
         components = cls(tuple(map(int, sizes)))
         components._allocate(subsets)
-        precisions_of = components._precisions
-        components._sums = {shape: np.zeros((len(p), *shape)) for shape, p in precisions_of.items()}
+        components._sums = {
+            shape: np.zeros((len(zeros), *shape)) for shape, zeros in components._precisions.items()
+        }
         for subset, value, precision in zip(subsets, values, precisions, strict=True):
-            shape, where = components._shape(subset), components._index[subset]
+            shape = components._shape(subset)
+            where = components._index[subset]
             components._sums[shape][where] = np.reshape(value, shape)
             components._precisions[shape][where] = precision
         return components
 
-    # -- what is known of them ----------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------
     def __contains__(self, columns: object) -> bool:
         return columns in self._index
 
@@ -172,8 +175,7 @@ class Components(Tagged, tag="components"):
     def squared_error(self, table: Subset) -> float:
         """Return the expected sum of squared errors of a table that is made of the components.
 
-        Returns: in units of the variances; infinite if one of the components is not
-        known.
+        Returns: in units of the variances; infinite if one of the components is missing.
         """
         total = 0.0
         for subset in subsets(table):
@@ -192,18 +194,20 @@ class Components(Tagged, tag="components"):
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables that the components were fitted to, made of the components.
+        """Return the tables that the components were fitted to, computed from the components.
 
         Shapes: -> (n_cells,).
         """
         return self._made(self._tables, len(self._variances))
 
-    def _made(self, prepared: list[tuple[Block, list[OfSubset]]], number: int) -> list[np.ndarray]:
-        made: list[np.ndarray] = [np.empty(0)] * number
-        for block, of_subsets in prepared:
+    def _made(
+        self, prepared: list[tuple[Block, list[BlockComponent]]], n_tables: int
+    ) -> list[np.ndarray]:
+        made: list[np.ndarray] = [np.empty(0)] * n_tables
+        for block, block_components in prepared:
             n_cells = math.prod(block.shape)
             values = np.full((len(block.places), *block.shape), 1 / n_cells)
-            for axes, shape, where in of_subsets:
+            for axes, shape, where in block_components:
                 full = [block.shape[a] if a in axes else 1 for a in range(len(block.shape))]
                 component = self._sums[shape][where].reshape(-1, *full)
                 values += component * (math.prod(shape) / n_cells)
@@ -212,8 +216,8 @@ class Components(Tagged, tag="components"):
         return made
 
 
-def centred(values: np.ndarray, axes: Subset) -> np.ndarray:
-    """The component of some axes in each of several tables of one shape."""
+def centered(values: np.ndarray, axes: Subset) -> np.ndarray:
+    """Return the component of some axes in each of several tables of the same shape."""
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)
     for axis in range(1, component.ndim):

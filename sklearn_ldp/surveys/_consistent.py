@@ -1,4 +1,4 @@
-"""Tables that agree with each other: the best linear combination, and then no negative cells."""
+"""Tables that agree with each other: the best linear combination, then without negative cells."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ._views import best_components, combined_tables
 
 
 class BaseTableProcessor(BasePostProcessor):
-    """Base of post-processors that take a whole :class:`TableSet` and return one."""
+    """Base class of post-processors that process a whole :class:`TableSet`."""
 
-    # An estimate that is no set has nothing to agree with: it is projected onto the simplex, as
-    # :class:`~sklearn_ldp.NormSub` does it. A plain array is refused, as it may hold people's
-    # rows.
+    # A single estimate is projected onto the simplex, like :class:`~sklearn_ldp.NormSub` does,
+    # because it has no other table to agree with. A plain array is refused, because it may
+    # contain the users' rows.
 
     def _takes_arrays(self) -> bool:
         return False
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:
-        """Return the processed tables, and set what was learnt as fitted attributes."""
+        """Return the processed tables, and set the fitted attributes."""
 
     def _sees_whole_sets(self) -> bool:
         return True
@@ -50,10 +50,10 @@ class BaseTableProcessor(BasePostProcessor):
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
         if isinstance(X, FrequencyEstimate):
             return super()._check(X, reset=reset)
-        name, given = type(self).__name__, type(X).__name__
+        name = type(self).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {given}: this oracle "
-            f"makes them of people's rows, make_pipeline(MarginalOracle(...), {name}())."
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. For "
+            f"users' rows, put the oracle before it: make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
@@ -61,12 +61,12 @@ class BaseTableProcessor(BasePostProcessor):
             return estimates
         raise ValueError(
             f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
-            f"{len(estimates)} estimates that have nothing in common: use EmpiricalBayes()."
+            f"{len(estimates)} estimates without common columns. Use EmpiricalBayes()."
         )
 
 
-_PENALTY = 5.0  # of the difference between the two projections
-_ENOUGH = 1e-6  # cells that are no more below 0 than this are lifted to it
+_PENALTY = 5.0  # penalty of the difference between the two projections
+_TOLERANCE = 1e-6  # cells above minus this number are not negative enough for another iteration
 
 
 def consistent_tables(
@@ -80,12 +80,13 @@ def consistent_tables(
 ) -> tuple[list[np.ndarray], int]:
     """Return the nearest tables that agree with each other on the columns that they share.
 
-    Near means the least sum of squared differences, each divided by the variance of its table.
-    Without negative cells that is a quadratic program. It is solved by the alternating direction
-    method of multipliers, as both projections that it asks for have a closed form: onto tables that
-    agree with each other, and of each table onto the simplex. What is left below 0 in the end (at
-    most 1e-6, unless `max_iter` ends it before) is removed by a mixture with the uniform
-    distribution, so that the result agrees exactly and has no negative cell.
+    The nearest tables minimize the sum of squared differences, each divided by the variance of its
+    table. Without negative cells this is a quadratic program. It is solved by the alternating
+    direction method of multipliers, because both projections have a closed form: the projection
+    onto tables that agree with each other, and the projection of each table onto the simplex. At
+    the end, cells may still be negative by at most 1e-6, or by more if `max_iter` ends the
+    iteration. A mixture with the uniform distribution removes these negative cells, so the
+    resulting tables agree exactly and have no negative cell.
 
     Parameters
     ----------
@@ -98,9 +99,9 @@ def consistent_tables(
     variances : sequence of float
         Variance of a cell of each table, > 0.
     non_negative : bool, default=True
-        Whether no cell may be negative. If not, the result is generalised least squares.
+        Whether to remove negative cells. If False, the result is generalized least squares.
     max_iter : int, default=300
-        The most iterations.
+        Maximum number of iterations.
 
     Returns
     -------
@@ -120,55 +121,57 @@ def non_negative_tables(
 
     Shapes: -> (n_cells,).
     """
-    tables, n_iter = components.own_tables(), 0
-    near, inside = tables, _on_simplex(tables)
-    prices = [np.zeros_like(table) for table in tables]
-    # Ends: at the latest after `max_iter` passes.
-    while min(table.min() for table in tables) < -_ENOUGH and n_iter < max_iter:
+    linear = components.own_tables()
+    tables = linear
+    on_simplex = _on_simplex(tables)
+    duals = [np.zeros_like(table) for table in tables]
+    n_iter = 0
+    # Ends: after at most `max_iter` passes.
+    while min(table.min() for table in tables) < -_TOLERANCE and n_iter < max_iter:
         n_iter += 1
-        triples = zip(near, inside, prices, strict=True)
+        triples = zip(linear, on_simplex, duals, strict=True)
         pulled = [(x + _PENALTY * (z - u)) / (1 + _PENALTY) for x, z, u in triples]
         tables = components.fitted(pulled).own_tables()
-        inside = _on_simplex([table + u for table, u in zip(tables, prices, strict=True)])
-        prices = [u + t - z for u, t, z in zip(prices, tables, inside, strict=True)]
-    # The least share of the uniform distribution that leaves no cell negative.
+        on_simplex = _on_simplex([table + u for table, u in zip(tables, duals, strict=True)])
+        duals = [u + t - z for u, t, z in zip(duals, tables, on_simplex, strict=True)]
+    # The minimum weight of the uniform distribution that leaves no cell negative.
     pairs = [(max(-float(table.min()), 0.0), 1 / len(table)) for table in tables]
-    share = max(below / (below + even) for below, even in pairs)
-    return [(1 - share) * table + share / len(table) for table in tables], n_iter
+    weight = max(below / (below + even) for below, even in pairs)
+    return [(1 - weight) * table + weight / len(table) for table in tables], n_iter
 
 
 def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
-    """Project each table onto the simplex, all of one size at once."""
+    """Project each table onto the simplex, all tables of the same size together."""
     by_size: dict[int, list[int]] = {}
     for i, table in enumerate(tables):
         by_size.setdefault(len(table), []).append(i)
-    rows = [norm_sub(np.stack([tables[i] for i in places])) for places in by_size.values()]
-    places = np.argsort(np.concatenate(list(by_size.values())))
-    flat = [row for of_size in rows for row in of_size]
-    return [flat[i] for i in places]
+    projected = [norm_sub(np.stack([tables[i] for i in places])) for places in by_size.values()]
+    rows = [row for same_size in projected for row in same_size]
+    order = np.argsort(np.concatenate(list(by_size.values())))
+    return [rows[i] for i in order]
 
 
 class Consistent(BaseTableProcessor):
     """Make tables agree with each other on the columns that they share.
 
-    The age of users follows from the table of age and sex, and from that of age and state. These
-    two are estimates from different users, and differ. The best linear combination of all that
-    tables say about each other (generalised least squares) makes them agree, and it lowers their
-    errors. It has a closed form, so it takes milliseconds. Then negative cells are removed, such
-    that the tables go on to agree.
+    The table of age and sex and the table of age and state both contain the distribution of age.
+    The two distributions differ, because they are estimates from different users. The best linear
+    combination of all tables (generalized least squares) makes the tables agree, and it reduces
+    their errors. It has a closed form and needs milliseconds. Then the post-processor removes
+    negative cells such that the tables still agree.
 
     Parameters
     ----------
     non_negative : bool, default=True
-        Whether no cell may be negative. False keeps the tables linear, unbiased and with
-        intervals: their noise is that of the combination.
+        Whether to remove negative cells. If False, the tables stay linear and unbiased, and they
+        have intervals: their noise is the noise of the linear combination.
     max_iter : int, default=300
-        The most iterations against negative cells.
+        Maximum number of iterations that remove negative cells.
 
     Attributes
     ----------
     estimate_ : TableSet
-        The tables, and those of all single columns. All of them agree with each other up to
+        The tables, and the tables of all single columns. They agree with each other up to
         rounding.
     n_iter_ : int
         Number of iterations.
@@ -179,15 +182,15 @@ class Consistent(BaseTableProcessor):
 
     See Also
     --------
-    LatentClasses : More accurate where there is more than a little noise.
+    LatentClasses : More accurate unless there is very little noise.
 
     Notes
     -----
-    Agreement alone does not make noisy tables good: as long as their noise is large, the assumption
+    Agreement does not suffice to make noisy tables accurate: if the noise is large, the assumption
     that all columns are independent can have the smaller error.
 
-    Tables that have been post-processed one by one (by ``EmpiricalBayes()``, say) are taken as they
-    are, each with the weight of its raw noise.
+    If tables were post-processed separately (for example by ``EmpiricalBayes()``), their values
+    are used unchanged, each with the weight of its raw noise.
 
     Examples
     --------
@@ -197,8 +200,8 @@ class Consistent(BaseTableProcessor):
     >>> users = np.random.default_rng(0).integers(0, 2, (20_000, 3))
     >>> oracle = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, random_state=0)
     >>> tables = make_pipeline(oracle, Consistent()).fit_transform(users)
-    >>> of_ab, of_bc = (tables[name].values.reshape(2, 2) for name in [("a", "b"), ("b", "c")])
-    >>> np.allclose(of_ab.sum(axis=0), of_bc.sum(axis=1))
+    >>> ab, bc = (tables[name].values.reshape(2, 2) for name in [("a", "b"), ("b", "c")])
+    >>> np.allclose(ab.sum(axis=0), bc.sum(axis=1))
     True
     """
 
@@ -220,69 +223,78 @@ class Consistent(BaseTableProcessor):
         if not self.non_negative:
             self.n_iter_ = 0
             return linear
-        # Nearest to the linear tables: what they all agree on counts once for each of them.
+        # The distance to the linear tables counts a shared column once for each of its tables.
         cells = {name: linear.row(name) for name in tables if len(linear[name])}
         variances = [cell_variance(tables if len(tables[name]) else linear, name) for name in cells]
         cells, self.n_iter_ = agreeing_cells(linear, cells, variances, self.max_iter)
-        made = dict(linear)
-        for name, own in cells.items():
-            made[name] = linear[name].with_values([np.maximum(own, 0)], by="Consistent")
-        return linear.with_parts(made)
+        estimates = dict(linear)
+        for name, values in cells.items():
+            estimates[name] = linear[name].with_values([np.maximum(values, 0)], by="Consistent")
+        return linear.with_parts(estimates)
 
 
 def agreeing_cells(
     tables: TableSet, cells: dict[Any, np.ndarray], variances: list[float], max_iter: int = 300
 ) -> tuple[dict[Any, np.ndarray], int]:
-    """Return the nearest cells of some tables that agree, and the single columns in them.
+    """Return the nearest cells of some tables that agree, and of the single columns in them.
 
     Shapes: cells (n_cells,) -> (n_cells,).
     """
     columns = [tables.columns_of[name] for name in cells]
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
-    made, n_iter = non_negative_tables(components, max_iter)
-    components = components.fitted(made)
-    others = {name: own for name, own in tables.columns_of.items() if name not in cells}
-    singles = {name: own for name, own in others.items() if len(own) == 1 and own in components}
-    of_singles = components.tables(list(singles.values()))
-    found = [*zip(cells, made, strict=True), *zip(singles, of_singles, strict=True)]
-    return dict(found), n_iter
+    agreeing, n_iter = non_negative_tables(components, max_iter)
+    components = components.fitted(agreeing)
+    singles = {
+        name: columns
+        for name, columns in tables.columns_of.items()
+        if name not in cells and len(columns) == 1 and columns in components
+    }
+    single_cells = components.tables(list(singles.values()))
+    return dict(zip([*cells, *singles], [*agreeing, *single_cells], strict=True)), n_iter
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:
-    """Return about the variance of a cell of a table, from its noise level."""
+    """Return the approximate variance of a cell of a table: its variance at frequency 0."""
     noise = tables[name].noise
     if noise is None:
         raise ValueError(
-            f"The noise of the table {name!r} is not known: pass what a MarginalOracle returns."
+            f"The noise of the table {name!r} is unknown. Pass the tables that a MarginalOracle "
+            "returns."
         )
     return float(np.square(noise.std))
 
 
 def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
     """Return the best linear combinations of tables, which agree with each other."""
-    # Raw tables are made of all that users have said. Tables that have been post-processed are
-    # taken as they are.
-    sizes, columns_of = tables.sizes, tables.columns_of
+    sizes = tables.sizes
+    columns_of = tables.columns_of
     names = list(tables.domain.columns)
     singles = {names[j]: (j,) for columns in columns_of.values() for j in columns}
     wanted: dict[Any, Subset] = {**columns_of, **singles}
     if all(table.is_raw for table in tables.values()):
+        # Raw tables are computed from all views.
         components = components or best_components(sizes, tables.views)
         n_users = int(tables.views[0].noise.n_users)
-        told = next((one.caveats for one in tables.values()), ())
-        combined = combined_tables(tables.domain, wanted, tables.views, components, n_users, told)
+        caveats = next((table.caveats for table in tables.values()), ())
+        combined = combined_tables(
+            tables.domain, wanted, tables.views, components, n_users, caveats
+        )
         return tables.with_parts(combined)
+    # Post-processed tables are combined with their own values.
     known = [name for name in tables if len(tables[name])]
     cells = [tables.row(name) for name in known]
     variances = [cell_variance(tables, name) for name in known]
     components = Components.of_tables(sizes, [columns_of[name] for name in known], cells, variances)
-    of_singles = {name: own for name, own in wanted.items() if own in components}
-    made = components.tables(list(of_singles.values()))
-    found = dict(tables)
-    for (name, columns), values in zip(of_singles.items(), made, strict=True):
+    covered = {name: columns for name, columns in wanted.items() if columns in components}
+    combined_cells = components.tables(list(covered.values()))
+    estimates = dict(tables)
+    for (name, columns), values in zip(covered.items(), combined_cells, strict=True):
         if name in tables:
-            found[name] = tables[name].with_values([values], by="Consistent")
+            estimates[name] = tables[name].with_values([values], by="Consistent")
         else:
-            categories = tables.domain.joint(columns).categories
-            found[name] = FrequencyEstimate([values], categories, postprocessors=("Consistent",))
-    return tables.with_parts(found)
+            estimates[name] = FrequencyEstimate(
+                [values],
+                tables.domain.joint(columns).categories,
+                postprocessors=("Consistent",),
+            )
+    return tables.with_parts(estimates)

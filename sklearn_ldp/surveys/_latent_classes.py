@@ -23,32 +23,33 @@ from ._plan import TableRequest
 from ._table_set import TableSet
 from ._views import TableView, best_components
 
-# Below this expected squared error of a table, what the model leaves of the tables is worth
-# looking at. Chosen on flights, incomes and diamonds, which benchmarks/accuracy/_real_tables.py
-# writes.
+# Maximum expected squared error of a table at which `residual="auto"` adds residuals of the model
+# to all tables. Chosen on flights, incomes and diamonds, which
+# benchmarks/accuracy/_real_tables.py writes.
 _LITTLE_NOISE = 0.03
 
-# How far tables are moved to see how the model follows, in units of their noise; how many cells at
-# least, over all times; and by what its following counts: it follows more than small steps show.
-# Chosen on the same data.
-_STEP, _MOVED_CELLS, _CAUTION = 0.1, 600, 1.4
-_EMPTY = 1e-5  # frequencies below it are taken for those that Consistent lifts to 0
-_LEAST_SIGNAL = 1e-6  # keeps a quotient finite where nothing was found
+# Constants of the numerical derivatives of the model. Chosen on the same data.
+_STEP = 0.1  # change of the cells of the tables, in units of their noise
+_MOVED_CELLS = 600  # minimum number of changed cells, over all repetitions
+_CAUTION = 1.4  # factor of the derivatives, because small steps underestimate them
+_EMPTY = 1e-5  # Consistent sets cells to 0; frequencies below this number count as such cells
+_MIN_SIGNAL = 1e-6  # keeps a quotient finite if the signal is 0
 
 
 class LatentClasses(BaseTableProcessor):
-    """Make tables better by a joint model of all columns, which also makes synthetic rows.
+    """Fit a joint model of all columns to noisy tables. The model can make synthetic rows.
 
     The model is a mixture of a few classes of users. Within a class the columns are independent.
-    The classes have a prior that pulls them together, and of the dependence that they find, the
-    model keeps the part that an unbiased estimate of its error confirms: none of it where
-    independent columns do better. All tables follow from the model: they have no negative cells and
-    agree with each other. Each table also takes a part of what the model leaves, where there is
-    little noise or the reports confirm it.
+    A prior shrinks the classes towards each other. The dependence between columns is then
+    multiplied by a factor in [0, 1], chosen by Stein's unbiased risk estimate; the factor is 0 if
+    independent columns have the smaller error. All tables follow from the model, so they have no
+    negative cells and agree with each other. If there is little noise, or if the reports confirm
+    it, each table also includes a part of its residual from the model.
 
-    This is more accurate than :class:`~sklearn_ldp.Consistent` unless there is next to no noise.
-    It makes synthetic rows (:meth:`TableSet.sample`), answers questions about more columns than any
-    table has, and needs memory for the categories of all columns, not for their combinations.
+    The tables are more accurate than with :class:`~sklearn_ldp.Consistent` unless there is almost
+    no noise. The model makes synthetic rows (:meth:`TableSet.sample`), and it answers questions
+    about more columns than any table has. It needs memory for the categories of all columns, but
+    not for their combinations.
 
     Parameters
     ----------
@@ -57,27 +58,29 @@ class LatentClasses(BaseTableProcessor):
     n_mixtures : int, default=3
         Number of mixtures, fitted from different starts. The result is their mean.
     prior_precision : float, default=1.0
-        Inverse of the variance of the normal prior of the log odds of a category in a class, around
-        those in its column. Larger values make columns more independent.
+        Inverse of the variance of the normal prior of the log odds of a category in a class. The
+        mean of the prior is the log odds in the column. Larger values make columns more
+        independent.
     residual : "auto" or bool, default="auto"
-        Whether each table takes a part of what the model leaves of it. "auto" does so where the
-        tables have little noise, or an unbiased estimate of the error confirms it. False leaves
-        the tables of the model.
+        Whether each table includes a part of its residual from the model. "auto" includes it if
+        the tables have little noise, or if an unbiased estimate of the error confirms it. If
+        False, the tables are the tables of the model.
     random_state : int, RandomState, Generator or None, default=0
-        The starts. The default gives the same model for the same tables each time.
+        Source of randomness for the starts. With the default, the same tables always have the
+        same model.
 
     Attributes
     ----------
     estimate_ : TableSet
-        The tables of the model, and those of all single columns.
+        The tables of the model, and the tables of all single columns.
     mixture_ : ClassMixture
         The model: ``shares`` of shape (n,), and for each column in ``columns`` the frequencies in
-        the classes, of shape (k, n). There are ``n_mixtures * n_classes`` of them; one more, of
-        users who are as they are on average, where a part of the dependence is kept; and that one
-        alone if columns are independent.
+        the classes, of shape (k, n). The number n of classes is ``n_mixtures * n_classes``. If
+        only a part of the dependence is kept, the model has an additional class with the mean
+        frequencies. If columns are independent, the model has only this class.
     dependence_ : float
-        The part of the dependence that was kept, in [0, 1]; 0 makes columns independent, and the
-        estimate's representation says so.
+        The factor of the dependence, in [0, 1]. If it is 0, the columns are independent, and the
+        repr of the estimate shows this.
     noise_index_ : float
         Expected squared error of a table of two columns without any model.
     n_features_in_ : int
@@ -91,17 +94,17 @@ class LatentClasses(BaseTableProcessor):
 
     Notes
     -----
-    Unpublished. The columns are estimated from all tables (generalised least squares) and by
+    Unpublished. The columns are estimated from all tables (generalized least squares) and by
     :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
-    variances of the cells; then once more with the variances that it implies. Its dependence is
-    shrunk towards the product of its columns by Stein's unbiased estimate of the error. What it
-    leaves is shrunk cell by cell, by a factor that is estimated for each table from the size of
-    what is left in comparison with its noise. Then each table moves towards that of
-    :class:`~sklearn_ldp.Consistent`, as far as Stein's estimate of the error confirms it, less one
-    standard deviation: a few classes cannot show that two columns are equal. Measured in the notes
-    on tables, with ``python -m benchmarks.accuracy.table_models``.
+    variances of the cells, and fitted again with the variances that the model implies. Its
+    dependence is shrunk towards the product of its columns by Stein's unbiased risk estimate. The
+    residuals from the model are shrunk cell by cell, by a factor that is estimated for each table
+    from the size of its residuals in comparison with its noise. Each table then moves towards the
+    table of :class:`~sklearn_ldp.Consistent` by the amount that Stein's risk estimate confirms,
+    minus one standard deviation, because a few classes cannot represent two equal columns. The
+    notes on tables contain the measurements (``python -m benchmarks.accuracy.table_models``).
 
-    The model sees tables of one and of two columns; those of more columns are reduced to pairs.
+    The model is fitted to tables of one and two columns. Larger tables are reduced to pairs.
 
     Examples
     --------
@@ -144,18 +147,23 @@ class LatentClasses(BaseTableProcessor):
         if not all(table.is_raw for table in tables.values()):
             by = next(p for p in tables.values() if not p.is_raw).postprocessors
             raise ValueError(
-                f"LatentClasses needs raw tables, got tables after {' and '.join(by)}: put it "
-                "directly behind the MarginalOracle."
+                f"LatentClasses needs raw tables, got tables after {' and '.join(by)}. Put it "
+                "directly after the MarginalOracle."
             )
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
         observed = _observed(tables, components)
-        sizes = int(self.n_classes), int(self.n_mixtures), float(self.prior_precision)
-        fit = ClassFit(_columns(tables, components), *sizes, as_generator(self.random_state))
-        # With equal variances in each table first, then with those that the model implies.
-        fit.fit(_side_by_side(tables.sizes, observed, [one.variance for one in observed]))
-        variances = [one.variances(fit.mixture) for one in observed]
-        fit.fit(_side_by_side(tables.sizes, observed, variances))
+        fit = ClassFit(
+            _columns(tables, components),
+            n_classes=int(self.n_classes),
+            n_starts=int(self.n_mixtures),
+            prior_precision=float(self.prior_precision),
+            rng=as_generator(self.random_state),
+        )
+        # First with equal variances in each table, then with the variances that the model implies.
+        fit.fit(_pair_tables(tables.sizes, observed, [table.variance for table in observed]))
+        variances = [table.variances(fit.mixture) for table in observed]
+        fit.fit(_pair_tables(tables.sizes, observed, variances))
         derivatives = _pair_derivatives(fit, tables.sizes, observed, variances)
         self.dependence_: float = _dependence(derivatives)
         self.mixture_: Any = fit.mixture.shrunk(self.dependence_)
@@ -163,103 +171,124 @@ class LatentClasses(BaseTableProcessor):
         cells = {name: self.mixture_.table(columns) for name, columns in linear.columns_of.items()}
         if self.residual is not False:
             is_clear = self.noise_index_ <= _LITTLE_NOISE
-            takes_residual = is_clear if isinstance(self.residual, str) else True
-            follows = [one.of_independent + self.dependence_ * one.of_beyond for one in derivatives]
-            near = Consistent().fit_transform(tables)
-            pairs = zip(derivatives, follows, strict=True)
-            cells = _confirmed(linear, near, components, cells, pairs, takes_residual)
-        named = linear.items()
-        made = {name: one.with_values([cells[name]], by="LatentClasses") for name, one in named}
-        return TableSet(made, tables.domain, tables.views, self.mixture_)
+            cells = _confirmed(
+                linear,
+                Consistent().fit_transform(tables),
+                components,
+                cells,
+                [(pair, pair.divergence(self.dependence_)) for pair in derivatives],
+                adds_residual=is_clear if isinstance(self.residual, str) else True,
+            )
+        estimates = {
+            name: table.with_values([cells[name]], by="LatentClasses")
+            for name, table in linear.items()
+        }
+        return TableSet(estimates, tables.domain, tables.views, self.mixture_)
 
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """A noisy table of one column or of two, with the variances of its cells."""
+    """A noisy table of one or two columns, with the variances of its cells."""
 
     columns: Subset  # the columns
     values: np.ndarray  # (n_cells,): the cells in C order
-    variance: float  # variance of a cell, before anything is known of its frequency
-    view: TableView | None  # what it is from, if users were asked for this very table
+    variance: float  # variance of a cell under uniform frequencies
+    view: TableView | None  # the view of the table, if users were asked for exactly this table
 
     def variances(self, mixture: ClassMixture) -> np.ndarray | float:
-        """The variances of the cells if their frequencies are those of the model."""
+        """Return the variances of the cells under the frequencies of the model."""
         if self.view is None:
             return self.variance
-        return self.view.of_draw.variance(mixture.table(self.columns))
+        return self.view.population_noise.variance(mixture.table(self.columns))
 
 
-def _side_by_side(
+def _pair_tables(
     sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
 ) -> PairTables:
     tables = PairTables(sizes)
-    for one, variance in zip(observed, variances, strict=True):
-        tables.add(one.columns, one.values, variance)
+    for table, variance in zip(observed, variances, strict=True):
+        tables.add(table.columns, table.values, variance)
     return tables
 
 
 @dataclass(frozen=True, eq=False)
 class _PairDerivative:
-    """Cells of a pair of columns in the model, and their derivatives by the observed cells."""
+    """The cells of a pair of columns in the model, and their derivatives.
 
-    # All cells are in units of their noise, and the numbers are sums over the cells.
+    The derivative of a cell is the derivative with respect to its observed value. All cells are in
+    units of their noise.
+    """
+
     table: _Observed
     scale: np.ndarray  # (n_cells,): standard deviations of the observed cells
     independent: np.ndarray  # (n_cells,): the product of the model's columns
-    beyond: np.ndarray  # (n_cells,): the dependence that the model adds
-    of_independent: float  # sum of the derivatives of `independent`
-    of_beyond: float  # sum of the derivatives of `beyond`
+    dependence: np.ndarray  # (n_cells,): the difference between the model and `independent`
+    independent_divergence: float  # sum of the derivatives of `independent` over the cells
+    dependence_divergence: float  # sum of the derivatives of `dependence` over the cells
+
+    def divergence(self, factor: float) -> float:
+        """Return the sum of the derivatives if the dependence is multiplied by a factor."""
+        return self.independent_divergence + factor * self.dependence_divergence
 
 
 def _pair_derivatives(
     fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
 ) -> list[_PairDerivative]:
-    """Return the derivatives of the fitted pairs, from small steps of the observed tables."""
-    # The derivatives are those of C. Stein, "Estimation of the mean of a multivariate normal
-    # distribution", Annals of Statistics 1981, :doi:`10.1214/aos/1176345632`.
-    places = [i for i, one in enumerate(observed) if len(one.columns) == 2]
-    pairs = {i: np.sqrt(np.broadcast_to(variances[i], observed[i].values.shape)) for i in places}
+    """Return the numerical derivatives of the fitted pairs, from small steps of the tables."""
+    # The risk estimate with these derivatives is due to C. Stein, "Estimation of the mean of a
+    # multivariate normal distribution", Annals of Statistics 1981,
+    # :doi:`10.1214/aos/1176345632`.
+    scales = {  # standard deviations of the cells, by the position of the pair in `observed`
+        i: np.sqrt(np.broadcast_to(variances[i], table.values.shape))
+        for i, table in enumerate(observed)
+        if len(table.columns) == 2
+    }
 
     def in_units(mixture: ClassMixture) -> dict[int, np.ndarray]:
-        """Each pair's cells with independent columns, and the model's dependence: (2, n_cells)."""
-        without, columns = mixture.shrunk(0.0), {i: observed[i].columns for i in pairs}
-        made = {
-            i: np.stack([m.table(own) for m in (without, mixture)]) for i, own in columns.items()
-        }
-        return {i: np.stack([made[i][0], made[i][1] - made[i][0]]) / s for i, s in pairs.items()}
+        """Return each pair's independent cells and the model's dependence: (2, n_cells)."""
+        independent = mixture.shrunk(0.0)
+        parts = {}
+        for i, scale in scales.items():
+            base = independent.table(observed[i].columns)
+            parts[i] = np.stack([base, mixture.table(observed[i].columns) - base]) / scale
+        return parts
 
     before = in_units(fit.mixture)
     rng = np.random.default_rng(0)
-    follows = {i: np.zeros(2) for i in pairs}
-    n_cells = sum(len(scale) for scale in pairs.values())
-    n_steps = max(2, _MOVED_CELLS // max(n_cells, 1)) if pairs else 0
+    divergences = {i: np.zeros(2) for i in scales}
+    n_cells = sum(len(scale) for scale in scales.values())
+    n_steps = max(2, _MOVED_CELLS // max(n_cells, 1)) if scales else 0
     for _ in range(n_steps):
         moved = list(observed)
-        steps = {i: rng.choice([-_STEP, _STEP], len(scale)) for i, scale in pairs.items()}
-        for i, scale in pairs.items():
+        steps = {i: rng.choice([-_STEP, _STEP], len(scale)) for i, scale in scales.items()}
+        for i, scale in scales.items():
             moved[i] = replace(moved[i], values=moved[i].values + scale * steps[i])
-        after = in_units(copy.copy(fit).fit(_side_by_side(sizes, moved, variances)).mixture)
+        after = in_units(copy.copy(fit).fit(_pair_tables(sizes, moved, variances)).mixture)
         for i, step in steps.items():
-            follows[i] += (after[i] - before[i]) @ step / _STEP**2 / n_steps
-    return [_PairDerivative(observed[i], s, *before[i], *follows[i]) for i, s in pairs.items()]
+            divergences[i] += (after[i] - before[i]) @ step / _STEP**2 / n_steps
+    return [
+        _PairDerivative(observed[i], scale, *before[i], *divergences[i])
+        for i, scale in scales.items()
+    ]
 
 
 def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
-    """How much of the dependence that a model found the tables confirm, in [0, 1]."""
-    # The error of the model's tables is estimated without bias from what they leave of the
-    # observed ones, and from how far they follow when these move a little. Between independence
-    # and the model it is a parabola.
-    confirmed, possible = 0.0, _LEAST_SIGNAL
+    """Return the factor of the model's dependence that minimizes the estimated risk, in [0, 1]."""
+    # Stein's unbiased estimate of the error of the model's tables uses their residuals from the
+    # observed tables, and their derivatives. It is a quadratic function of the factor.
+    confirmed = 0.0
+    possible = _MIN_SIGNAL
     for pair in derivatives:
-        left = pair.table.values / pair.scale - pair.independent
-        confirmed += pair.beyond @ left - _CAUTION * pair.of_beyond
-        possible += pair.beyond @ pair.beyond
+        residual = pair.table.values / pair.scale - pair.independent
+        confirmed += pair.dependence @ residual - _CAUTION * pair.dependence_divergence
+        possible += pair.dependence @ pair.dependence
     return float(np.clip(confirmed / possible, 0, 1))
 
 
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
-    """The tables that a model is fitted to: what users said, or pairs that follow from it."""
-    sizes, views = tables.sizes, tables.views
+    """Return the tables that a model is fitted to: the views, or the pairs in larger views."""
+    sizes = tables.sizes
+    views = tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
         observed = []
         for view in views:
@@ -272,36 +301,40 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     known: list[Subset] = [*pairs] if pairs else singles
     rows = zip(known, components.tables(known), strict=True)
     observed = [_Observed(c, values, 1 / components.precision(c), None) for c, values in rows]
-    # All pairs of a column say the same of it, with another precision than they have of the pair:
-    # what is too much in their sum is taken away again.
+    # All pairs with a column contain the same estimate of this column. The sum of their
+    # precisions differs from its precision. A table of the single column, possibly with a
+    # negative precision, corrects the difference.
     for j, size in enumerate(sizes if pairs else ()):
-        of_pairs = [pair for pair in pairs if j in pair]
-        shares = [size / math.prod(sizes[i] for i in pair) for pair in of_pairs]
-        counted = sum(s * components.precision(p) for s, p in zip(shares, of_pairs, strict=True))
-        if of_pairs and (excess := components.precision((j,)) - counted):
+        column_pairs = [pair for pair in pairs if j in pair]
+        counted = sum(
+            size / math.prod(sizes[i] for i in pair) * components.precision(pair)
+            for pair in column_pairs
+        )
+        if column_pairs and (excess := components.precision((j,)) - counted):
             observed.append(_Observed((j,), components.tables([(j,)])[0], 1 / excess, None))
     return observed
 
 
 def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
-    """The expected squared error of the tables of two columns, see `noise_index`."""
-    pairs = [one for one in observed if len(one.columns) == 2]
+    """Return the expected squared error of the tables of two columns, see `noise_index`."""
+    pairs = [table for table in observed if len(table.columns) == 2]
     if not pairs:
         return math.inf
-    views = [one.view for one in pairs if one.view is not None]
+    views = [pair.view for pair in pairs if pair.view is not None]
     if len(views) < len(pairs):
         return float(np.mean([pair.variance * len(pair.values) for pair in pairs]))
-    # Tables with as many cells are reported by the same oracle.
+    # Tables with the same number of cells have the same oracle.
     total_variance = {len(view.values): view.total_variance for view in views}
-    request = TableRequest(sizes, [one.columns for one in pairs], total_variance.__getitem__)
+    request = TableRequest(sizes, [pair.columns for pair in pairs], total_variance.__getitem__)
     return request.noise_index(sum(float(view.noise.n_samples) for view in views))
 
 
 def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
-    """The frequencies of each column, as well as all tables together tell them."""
+    """Return the frequencies of each column, estimated from all tables together."""
     columns = []
     for j, domain in enumerate(tables.domain.columns.values()):
-        precision, shrunk = components.precision((j,)), np.full(domain.size, 1 / domain.size)
+        precision = components.precision((j,))
+        shrunk = np.full(domain.size, 1 / domain.size)
         if precision:
             shrink = EmpiricalBayes(noise=1 / math.sqrt(precision))
             (shrunk,) = shrink.fit_transform(components.tables([(j,)])[0][None])
@@ -315,57 +348,76 @@ def _confirmed(
     components: Components,
     cells: dict[Any, np.ndarray],
     pairs: Iterable[tuple[_PairDerivative, float]],
-    takes_residual: bool,
+    *,
+    adds_residual: bool,
 ) -> dict[Any, np.ndarray]:
-    """The model's tables, each with the part of the linear and consistent ones that it deserves."""
+    """Return the model's tables, moved towards the linear and the consistent tables.
+
+    Each table moves by the amount that the estimated risk confirms. `pairs` has the derivatives of
+    each pair, and its divergence in the model.
+    """
     names = {columns: name for name, columns in linear.columns_of.items()}
-    made, variances, is_changed = {}, [], takes_residual
-    for pair, follows in pairs:
+    moved = {}
+    variances = []
+    is_changed = adds_residual
+    for pair, divergence in pairs:
         columns = pair.table.columns
         if columns not in names:
             continue
         name = names[columns]
-        own, target = cells[name], near.row(name)
-        if takes_residual:
-            own, follows = _with_residual(pair, own, follows, linear.row(name))
-        n_cells = len(own)
-        known = components.squared_error(columns) / (pair.table.variance * n_cells)
+        table = cells[name]
+        target = near.row(name)
+        if adds_residual:
+            table, divergence = _with_residual(pair, table, divergence, linear.row(name))
+        n_cells = len(table)
+        relative_error = components.squared_error(columns) / (pair.table.variance * n_cells)
         n_free = np.count_nonzero(target > _EMPTY) - 1
-        part = _part(pair, own, follows, target, min(known, 1.0) * n_free)
-        is_changed = is_changed or part > 0
-        made[name] = own + part * (target - own)
+        target_divergence = min(relative_error, 1.0) * n_free
+        step = _confirmed_step(pair, table, divergence, target, target_divergence)
+        is_changed = is_changed or step > 0
+        moved[name] = table + step * (target - table)
         variances.append(pair.table.variance)
-    if not made or not is_changed:
+    if not moved or not is_changed:
         return cells
-    # Tables that nobody reported, or of more columns, have to agree with those that moved.
-    others = [name for name, own in linear.columns_of.items() if len(own) > 1 and name not in made]
-    made |= {name: cells[name] for name in others}
+    # Tables without reports of their own, or with more columns, must agree with the moved tables.
+    others = [
+        name
+        for name, columns in linear.columns_of.items()
+        if len(columns) > 1 and name not in moved
+    ]
+    moved |= {name: cells[name] for name in others}
     variances += [max(variances)] * len(others)
-    agreed, _ = agreeing_cells(linear, made, variances)
-    return {**cells, **{name: np.maximum(own, 0) for name, own in agreed.items()}}
+    agreed, _ = agreeing_cells(linear, moved, variances)
+    return {**cells, **{name: np.maximum(table, 0) for name, table in agreed.items()}}
 
 
 def _with_residual(
-    pair: _PairDerivative, own: np.ndarray, follows: float, linear: np.ndarray
+    pair: _PairDerivative, table: np.ndarray, divergence: float, linear: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """A table with its part of what it leaves of the linear one, and how far it then follows."""
-    left, variance = linear - own, pair.scale**2
-    # What is left of a cell is taken to be proportional to its frequency, squared on average.
-    spread = np.sum((left**2 - variance) * own / variance**2) / np.sum(own**2 / variance**2)
-    signal = max(float(spread), 0.0) * own
-    part = signal / (signal + variance)
-    return norm_sub(own + left * part), float(follows * (1 - part.mean()) + part.sum())
+    """Return a table plus its shrunk residual from the linear table, and its new divergence."""
+    residual = linear - table
+    variance = pair.scale**2
+    # The expected squared residual of a cell is assumed to be proportional to its frequency.
+    spread = np.sum((residual**2 - variance) * table / variance**2)
+    spread /= np.sum(table**2 / variance**2)
+    signal = max(float(spread), 0.0) * table
+    weight = signal / (signal + variance)
+    new_divergence = float(divergence * (1 - weight.mean()) + weight.sum())
+    return norm_sub(table + residual * weight), new_divergence
 
 
-def _part(
-    pair: _PairDerivative, own: np.ndarray, follows: float, target: np.ndarray, of_target: float
+def _confirmed_step(
+    pair: _PairDerivative,
+    table: np.ndarray,
+    divergence: float,
+    target: np.ndarray,
+    target_divergence: float,
 ) -> float:
-    """How far a table should move to the nearest consistent one, in [0, 1]."""
-    # follows, of_target: sums of the derivatives of both tables. The error between both is
-    # estimated without bias, as that of the dependence is. The noise of the estimate has about
-    # the variance `length`; the part is smaller by one standard deviation.
-    base, end = own / pair.scale, target / pair.scale
-    way = end - base
-    length = max(float(way @ way), _LEAST_SIGNAL)
-    confirmed = way @ (pair.table.values / pair.scale - base) + follows - of_target
+    """Return the part of the way from a table to the consistent table, in [0, 1]."""
+    # The part minimizes Stein's unbiased risk estimate, as in `_dependence`. The noise of the
+    # estimate has about the variance `length`. The part is reduced by one standard deviation.
+    start = table / pair.scale
+    way = target / pair.scale - start
+    length = max(float(way @ way), _MIN_SIGNAL)
+    confirmed = way @ (pair.table.values / pair.scale - start) + divergence - target_divergence
     return float(np.clip((confirmed - np.sqrt(length)) / length, 0, 1))

@@ -32,8 +32,8 @@ from ._plan import (
 from ._table_set import TableSet
 from ._views import TableView, best_components, combined_tables
 
-_MAX_CELLS = 10**6  # of a table
-_MAX_UNTOLD = 0.01  # the share of the tables that nobody is expected to tell about
+_MAX_CELLS = 10**6  # maximum number of cells of a table
+_MAX_EMPTY = 0.01  # maximum expected proportion of tables without users
 
 
 @inherit_survey_parameters
@@ -41,51 +41,53 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     """Estimate the tables of all pairs of columns, or of other sets of columns.
 
     A table (a marginal of the joint distribution) has the frequencies of all combinations of the
-    categories of a few columns. Each user reports once, with the whole budget, and all reports tell
-    about all tables. How they are asked depends on the columns and on epsilon:
+    categories of a few columns. Each user reports once, with the whole budget. All reports
+    contribute to all tables. The question to a user depends on the columns and on epsilon:
 
-    - "split": they draw one of the tables asked for, and report their cell in it. Or the users are
-      split among larger tables, from each of which several of those asked for follow.
-    - "fourier": for binary columns, they draw a set of columns and report the parity of their
-      values
-      in them. Tables are made of these parities (their Fourier coefficients).
-    - "joint": they report their combination of all columns, where there are not many.
+    - "split": each user draws one of the requested tables and reports their cell in it. Or the
+      users are split among larger tables, and each larger table contains several requested tables.
+    - "fourier": each user draws a set of binary columns and reports the parity of their values.
+      The tables are computed from these parities (the Fourier coefficients of the tables).
+    - "joint": each user reports their combination of all columns. This method suits a small number
+      of combinations.
 
-    The raw tables are unbiased, with intervals; one that nobody happens to tell about, where fewer
-    users come than were expected, has no rows. Tables that share columns do not agree with each
-    other exactly, and have negative cells: put :class:`~sklearn_ldp.LatentClasses` behind it for
-    the most accurate tables and for synthetic rows, or :class:`~sklearn_ldp.Consistent` for tables
-    that agree.
+    The raw tables are unbiased and have intervals. A table has no rows if no user reported on it,
+    which can happen if there are fewer users than expected. Raw tables that share columns do not
+    agree with each other exactly, and they have negative cells. Put
+    :class:`~sklearn_ldp.LatentClasses` after the oracle for the most accurate tables and for
+    synthetic rows, or :class:`~sklearn_ldp.Consistent` for tables that agree.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for their whole record; all that is done with reports is free. What a user was asked is
-    public.
+    user, for their whole record. No operation on reports spends epsilon. The question that a user
+    was asked is public.
 
     Parameters
     ----------
     %(domains)s
     order : int or list of tuple of str, default=2
-        Number of columns of a table; all such tables are asked for. A list names the columns of
-        each table.
+        Number of columns of a table. The oracle estimates all tables with this number of columns.
+        A list names the columns of each table.
     method : {"auto", "split", "fourier", "joint"}, default="auto"
-        How users are asked. "auto" takes the least expected squared error, which is known in closed
-        form before any user is asked: see :func:`~sklearn_ldp.surveys.compare_methods`. "split"
-        splits the users among the tables asked for. "fourier" needs binary columns.
+        Method of asking users. "auto" uses the method with the minimum expected squared error,
+        which has a closed form before any user is asked: see
+        :func:`~sklearn_ldp.surveys.compare_methods`. "split" splits the users among the requested
+        tables. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
-        How a table is reported. "best" is :func:`~sklearn_ldp.best_oracle` for its cells; of an
-        oracle, `epsilon` and `categories` are set.
+        Oracle for the cells of a table. "best" is :func:`~sklearn_ldp.best_oracle` for the number
+        of cells. The survey sets the `epsilon` and the `categories` of an oracle.
     weights : mapping of str or tuple of str to float, default=None
-        How much the errors of each table count, > 0; tables left out have weight 1. A column stands
-        for all tables with it, so that ``weights={"income": 100}`` is for a model of incomes. None
-        counts all tables alike.
+        Weight of the errors of each table, > 0. Tables that are not listed have weight 1. A column
+        stands for all tables that contain it, so ``weights={"income": 100}`` suits a model of
+        incomes. If None, all tables have the same weight.
     column_share : "auto" or float, default="auto"
-        Share of users who are asked for a single column, in [0, 1), where users are split among
-        tables of two columns or more that are asked for. They make the model more accurate where
-        tables are noisy. "auto" goes by the expected noise of the tables.
+        Proportion of users who are asked for a single column, in [0, 1). It applies if users are
+        split among requested tables of two or more columns. Single columns make the model more
+        accurate if tables are noisy. "auto" chooses it from the expected noise of the tables.
     expected_n_users : int, default=100_000
-        About how many users there will be, for ``method="auto"`` and ``column_share="auto"``. It is
-        a public number that clients and servers share, like the domains, and is never taken from
-        the data. So few users that some tables would have nobody are refused before any is asked.
+        Approximate number of users, for ``method="auto"`` and ``column_share="auto"``. It is a
+        public number that clients and servers share, like the domains. The oracle never computes
+        it from the data. If the number is so small that some tables would have no users, the
+        oracle raises an error before any user is asked.
     %(collection)s
 
     Attributes
@@ -95,11 +97,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     frequencies_ : dict of tuple of str to ndarray of shape (n_cells,)
         The cells of each table, in C order; some may be negative.
     method_ : {"split", "fourier", "joint"}
-        How users were asked.
+        The method that asked the users.
     views_ : list of tuple of str
-        The columns that a user may be asked about.
+        The columns of each question.
     sampling_probabilities_ : ndarray of shape (n_views,)
-        Probability of each of them.
+        Probability of each question.
     n_samples_seen_ : int
         Number of users.
     %(features)s
@@ -112,9 +114,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
 
     Notes
     -----
-    What tables cost grows fast with their number and their cells. Where they are so noisy that
-    nothing beats the assumption that columns are independent, the model falls back to it
-    (``dependence_`` is 0); then a :class:`~sklearn_ldp.ColumnOracle` is at least as good.
+    The error of tables grows fast with the number of tables and of cells. If the tables are so
+    noisy that no model is more accurate than independent columns,
+    :class:`~sklearn_ldp.LatentClasses` assumes independence (``dependence_`` is 0). A
+    :class:`~sklearn_ldp.ColumnOracle` is then at least as good.
 
     References
     ----------
@@ -140,7 +143,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     >>> tables.sample(1000, random_state=0).columns.tolist()
     ['smokes', 'visits']
 
-    Only some tables, or all of them with more users for those with "ill":
+    Only some tables, or all tables with more users for the tables that contain "ill":
 
     >>> domains = {"smokes": 2, "visits": 4, "ill": 2}
     >>> MarginalOracle(4.0, domains=domains, order=[("smokes", "ill")]).fit([[0, 0, 0]]).views_
@@ -189,27 +192,30 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     # -- hooks of the collection --------------------------------------------------------------
     def _make_mechanism(self, domain: RecordDomain) -> Several:
         request, channel = self._request(domain)
-        plan, sizes = self._plan(domain, request), domain.sizes
+        plan = self._plan(domain, request)
         if plan.method == "fourier":
             views = [View.parity(columns) for columns in plan.views]
         else:
-            views = [View.joint(c, [sizes[j] for j in c]) for c in plan.views]
-        of_views = [channel(view.n_values) for view in views]
-        return Several.drawn(of_views, plan.probabilities, views=views)
+            views = [_joint_view(domain, columns) for columns in plan.views]
+        channels = [channel(view.n_values) for view in views]
+        return Several.drawn(channels, plan.probabilities, views=views)
 
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> dict[Any, BaseOracle]:
-        """The oracle of each table that users are asked about."""
-        joint = {name: domain.joint(v.columns) for name, v in views.items() if not v.is_parity}
-        return {name: self._oracle_of(self.oracle, one, name) for name, one in joint.items()}
+        """Return the oracle of each table that users are asked about."""
+        return {
+            name: self._oracle_of(self.oracle, domain.joint(view.columns), name)
+            for name, view in views.items()
+            if not view.is_parity
+        }
 
     def _weights_by_name(self, domain: RecordDomain) -> dict[Any, float]:
         weights = self._weights(domain).items()
         return {table_name(domain, columns): weight for columns, weight in weights}
 
     def _request(self, domain: RecordDomain) -> tuple[TableRequest, Callable[[int], Any]]:
-        """The tables asked for, and the channel over a number of cells."""
+        """Return the request for the tables, and the channel for a number of cells."""
         oracle = self.oracle if isinstance(self.oracle, BaseOracle) else None
 
         @cache
@@ -222,94 +228,118 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         def total_variance(size: int) -> float:
             if oracle is not None:
                 return float(self._total_variances([channel(size)])[0])
-            # One of them has the least total variance of all.
-            best = (kind(self.epsilon).channel(size) for kind in (GRR, SubsetSelection))
-            return float(np.min(self._total_variances(best)))
+            # One of these two has the minimum total variance of all oracles.
+            candidates = (kind(self.epsilon).channel(size) for kind in (GRR, SubsetSelection))
+            return float(np.min(self._total_variances(candidates)))
 
-        weights, n_users = self._weights(domain), self.expected_n_users
-        tables, of_tables = [*weights], [*weights.values()]
-        return TableRequest(domain.sizes, tables, total_variance, of_tables, n_users), channel
+        weights = self._weights(domain)
+        request = TableRequest(
+            domain.sizes,
+            tables=list(weights),
+            total_variance=total_variance,
+            weights=list(weights.values()),
+            n_users=self.expected_n_users,
+        )
+        return request, channel
 
     def _plan(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """How users are asked."""
-        sizes, tables, n_users = request.sizes, request.tables, self.expected_n_users
-        if self.method == "fourier" and set(sizes) != {2}:
+        """Return the plan of the questions."""
+        tables = request.tables
+        plan = self._plan_of_method(domain, request)
+        if plan.method == "split" and plan.views == tables and min(map(len, tables)) > 1:
+            plan = self._with_single_columns(plan, request)
+        if plan.n_empty > _MAX_EMPTY * len(tables):
             raise ValueError(
-                f'{self._name} with method="fourier" needs binary columns, got columns of '
-                f'{max(sizes)} categories: use method="split" or "auto".'
-            )
-        if self.method == "joint":
-            self._check_cells(domain, tuple(range(len(sizes))), 'method="split"')
-        # A request has a method for each of the others.
-        plan = best_plans(request)[0] if self.method == "auto" else getattr(request, self.method)()
-        if plan.views == tables and min(map(len, tables)) > 1 and plan.method == "split":
-            share = self.column_share
-            if isinstance(share, str):
-                share = column_share(request.noise_index(n_users))
-            with_columns = request.split(column_share=float(share))
-            # Of itself it takes no users from tables that would have nobody then.
-            is_safe = with_columns.n_untold <= max(plan.n_untold, MAX_RISK)
-            if is_safe or self.column_share != "auto":
-                plan = with_columns
-        if plan.n_untold > _MAX_UNTOLD * len(tables):
-            raise ValueError(
-                f"{self._name} is asked for {len(tables):,} tables, but expects {n_users:,} users "
-                f"among {len(plan.views):,} sets of columns: nobody would tell about "
-                f"{plan.n_untold:.0f} tables. Ask for fewer of them, or give expected_n_users."
+                f"{self._name} needs {len(tables):,} tables, but it expects only "
+                f"{self.expected_n_users:,} users among {len(plan.views):,} sets of columns, so "
+                f"{plan.n_empty:.0f} tables would have no users. Request fewer tables, or increase "
+                "expected_n_users."
             )
         return plan
 
+    def _plan_of_method(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
+        """Return the plan of the parameter `method`."""
+        if self.method == "auto":
+            return best_plans(request)[0]
+        if self.method == "split":
+            return request.split()
+        if self.method == "joint":
+            self._check_cells(domain, tuple(range(len(request.sizes))), 'method="split"')
+            return request.joint()
+        if set(request.sizes) != {2}:
+            raise ValueError(
+                f'{self._name} with method="fourier" needs binary columns, got columns of '
+                f'{max(request.sizes)} categories. Use method="split" or "auto".'
+            )
+        return request.fourier()
+
+    def _with_single_columns(self, plan: TablePlan, request: TableRequest) -> TablePlan:
+        """Return the plan that asks a proportion of the users for a single column."""
+        if self.column_share != "auto":
+            return request.split(column_share=float(self.column_share))
+        share = column_share(request.noise_index(self.expected_n_users))
+        with_columns = request.split(column_share=share)
+        # "auto" must not leave more tables without users.
+        return with_columns if with_columns.n_empty <= max(plan.n_empty, MAX_RISK) else plan
+
     def _compared(self) -> list[TablePlan]:
-        """The plans of all methods, for `compare_methods`."""
+        """Return the plans of all methods, for `compare_methods`."""
         self._check_parameters()
         request, _ = self._request(RecordDomain.declared(self.domains, "compare_methods"))
         return best_plans(request)
 
     def _weights(self, domain: RecordDomain) -> dict[Subset, float]:
-        """The weight of each table asked for."""
-        names, tables = list(domain.columns), dict.fromkeys(self._tables(domain))
-        listed = (self.weights or {}).items()
-        given = {self._named_table(names, one): weight for one, weight in listed}
-        # A set of columns that is no table asked for stands for all tables that have them.
-        for columns in sorted(given.keys() - tables.keys()):
+        """Return the weight of each requested table."""
+        names = list(domain.columns)
+        tables = dict.fromkeys(self._tables(domain))
+        weights = {
+            self._named_table(names, key): weight for key, weight in (self.weights or {}).items()
+        }
+        # A set of columns that is no requested table stands for all tables that contain it.
+        for columns in sorted(weights.keys() - tables.keys()):
             if within := [table for table in tables if set(columns) <= set(table)]:
-                given = {**dict.fromkeys(within, given.pop(columns)), **given}
-        unknown = [columns for columns in given if columns not in tables]
-        bad = [w for w in given.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
+                weights = {**dict.fromkeys(within, weights.pop(columns)), **weights}
+        unknown = [columns for columns in weights if columns not in tables]
+        bad = [w for w in weights.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
-            what = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
+            received = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
             raise ValueError(
-                f"{self._name} needs finite weights > 0 of tables that it is asked for, got {what}."
+                f"{self._name} needs finite weights > 0 of requested tables, got {received}."
             )
-        return {columns: float(given.get(columns, 1.0)) for columns in tables}
+        return {columns: float(weights.get(columns, 1.0)) for columns in tables}
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
-        """The columns of each table asked for, by position."""
+        """Return the columns of each requested table, by position."""
         names = list(domain.columns)
         if isinstance(self.order, Integral):
             if int(self.order) > len(names):
                 raise ValueError(
-                    f"{self._name} is asked for tables of {self.order} columns, but X has only "
-                    f"{len(names)} feature(s): {', '.join(map(repr, names))}."
+                    f"{self._name} needs tables of {self.order} columns, but X has only "
+                    f"{len(names)} feature(s): {', '.join(map(repr, names))}. Use a smaller order."
                 )
             tables = list(combinations(range(len(names)), int(self.order)))
         else:
-            asked: Any = self.order
-            tables = list(dict.fromkeys(self._named_table(names, one) for one in asked))
+            requested: Any = self.order
+            tables = list(dict.fromkeys(self._named_table(names, table) for table in requested))
             if not tables:
                 raise ValueError(f"{self._name} needs at least one table in order=, got none.")
         for table in tables:
-            self._check_cells(domain, table, "fewer columns a table, or coarser categories")
+            self._check_cells(domain, table, "fewer columns per table, or coarser categories")
         return tables
 
     def _named_table(self, names: list[Any], columns: Any) -> Subset:
-        is_one = isinstance(columns, str) or columns in names
-        listed: list[Any] = [columns] if is_one else list(columns)
+        is_single = isinstance(columns, str) or columns in names
+        listed: list[Any] = [columns] if is_single else list(columns)
         unknown = [name for name in listed if name not in names]
         if unknown or len(set(listed)) < len(listed) or not listed:
-            what = f"there is no column {unknown[0]!r}" if unknown else "each column counts once"
+            reason = (
+                f"there is no column {unknown[0]!r}"
+                if unknown
+                else "a table needs one or more different columns"
+            )
             raise ValueError(
-                f"{self._name} cannot make the table {columns!r}: {what}; the columns are {names}."
+                f"{self._name} cannot make the table {columns!r}, because {reason}. The columns "
+                f"are {names}."
             )
         return tuple(sorted(names.index(name) for name in listed))
 
@@ -320,7 +350,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
             listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")
             raise ValueError(
                 f"{self._name} refuses a table of {n_cells:.3g} cells ({listed}), more than "
-                f"{_MAX_CELLS:,}: use {remedy}."
+                f"{_MAX_CELLS:,}. Use {remedy}."
             )
 
     # -- the estimate -------------------------------------------------------------------------
@@ -328,27 +358,28 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         tables = self._tables(domain)
         if _asks_for(survey, tables):
             return self._views(domain, survey)
-        sizes = domain.sizes
-        return {table_name(domain, c): View.joint(c, [sizes[j] for j in c]) for c in tables}
+        return {table_name(domain, columns): _joint_view(domain, columns) for columns in tables}
 
     def _estimate_of(self, state: Collected) -> TableSet:
         domain: Any = state.protocol.domain
-        like = type(self)(**state.parameters)
-        survey, n_users, said = state.mechanism, state.counts.n_samples, []
+        oracle = type(self)(**state.parameters)
+        survey = state.mechanism
+        n_users = state.counts.n_samples
+        answers = []  # of the questions that have users
         for j, channel in enumerate(survey.mechanisms):
             support, sizes = survey.decoded_on(state.decoded[0], j)
             if len(sizes) == 1 and sizes[0]:
                 values, noise = channel.estimate_decoded(support, sizes)
-                said.append((j, values[0], noise.of_sample(n_users)))
-        views = _table_views(survey, said)  # of all questions that somebody was asked
-        if _asks_for(survey, like._tables(domain)):
+                answers.append((j, values[0], noise.of_sample(n_users)))
+        views = _table_views(survey, answers)
+        if _asks_for(survey, oracle._tables(domain)):
             return TableSet(self._answers(state), domain, views)
-        return like._combined(domain, views, n_users, *state.caveats)
+        return oracle._combined(domain, views, n_users, *state.caveats)
 
     def _combined(
         self, domain: RecordDomain, views: list[TableView], n_users: int, *caveats: str
     ) -> TableSet:
-        """The tables that follow from what users were asked about instead."""
+        """Return the requested tables, computed from the views that users were asked about."""
         components = best_components(domain.sizes, views)
         wanted = {table_name(domain, columns): columns for columns in self._tables(domain)}
         tables = combined_tables(domain, wanted, views, components, n_users, caveats)
@@ -356,21 +387,21 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
 
     # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:
-        """Draw a whole collection from known counts of records, without users, for studies.
+        """Simulate a whole collection from known counts of records, without users.
 
-        Privacy: none is protected; `counts` must be public or synthetic.
+        Privacy: the method protects no data. `counts` must be public or synthetic.
 
-        What users say of each set of columns that they may be asked about has its exact law.
-        Different sets are drawn as if they were of different users.
+        The answers to each question have their exact distribution. Different questions are drawn
+        as if they were answered by different users.
 
         Parameters
         ----------
         counts : mapping of tuple to int
-            True number of users with each record: as many values as there are columns, in the order
-            of the domains. ``frame.value_counts()`` is such a mapping.
+            True number of users with each record. A record has one value for each column, in the
+            order of the domains. ``frame.value_counts()`` is such a mapping.
         n_repeats : int, default=1
-            Not more than 1: a set of tables is one collection. For more, call it again with a
-            generator as `random_state`.
+            Must be 1, because a set of tables is one collection. For several collections, call
+            the method repeatedly with a generator as `random_state`.
 
         Returns
         -------
@@ -380,58 +411,67 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         Raises
         ------
         ValueError
-            If a record is not in the domains, or a count is no non-negative integer.
+            If a record is not in the domains, or a count is not a non-negative integer.
         """
         if n_repeats != 1:
             raise ValueError(
-                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}: call it "
+                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}. Call it "
                 "in a loop, with a generator as random_state."
             )
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
-        given = {key: counts[key] for key in counts.keys()}  # noqa: SIM118, of a Series, too
-        users = check_counts(list(given.values()), f"{self._name}.simulate: counts")
-        records = np.empty((len(given), len(domain.columns)), dtype=object)
-        records[:] = [key if isinstance(key, tuple) else (key,) for key in given]
+        # A Series has keys(), but iterates over its values.
+        n_users = {key: counts[key] for key in counts.keys()}  # noqa: SIM118
+        users = check_counts(list(n_users.values()), f"{self._name}.simulate: counts")
+        records = np.empty((len(n_users), len(domain.columns)), dtype=object)
+        records[:] = [key if isinstance(key, tuple) else (key,) for key in n_users]
         codes = domain.encode(records, self._name)
-        seen = counts_in_views(self._views(domain, survey), codes, users)
-        drawn = self._simulated(domain, survey, {k: v.astype(np.int64) for k, v in seen.items()}, 1)
-        rows = [(j, one) for j, one in enumerate(drawn.values()) if len(one)]
-        said = _table_views(survey, [(j, one.values[0], one.noise) for j, one in rows])
+        in_views = counts_in_views(self._views(domain, survey), codes, users)
+        whole = {name: view_counts.astype(np.int64) for name, view_counts in in_views.items()}
+        estimates = self._simulated(domain, survey, whole, 1)
+        answers = [
+            (j, estimate.values[0], estimate.noise)
+            for j, estimate in enumerate(estimates.values())
+            if len(estimate)
+        ]
+        views = _table_views(survey, answers)
         if _asks_for(survey, self._tables(domain)):
-            return TableSet(drawn, domain, said)
-        return self._combined(domain, said, int(users.sum()))
+            return TableSet(estimates, domain, views)
+        return self._combined(domain, views, int(users.sum()))
 
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
-        domain, survey = protocol.domain, protocol.mechanism
+        domain = protocol.domain
+        survey = protocol.mechanism
         weights = self._weights_by_name(domain)
         if _asks_for(survey, self._tables(domain)):
             planned = super()._planned_by(protocol)
             return {name: planned[name] for name in weights}
         uniform = [np.full(view.n_values, 1 / view.n_values) for view in survey.views]
-        views = [(j, values, survey.noise_of(j, 1.0)) for j, values in enumerate(uniform)]
-        tables = self._combined(domain, _table_views(survey, views), 1)
+        answers = [(j, values, survey.noise_of(j, 1.0)) for j, values in enumerate(uniform)]
+        tables = self._combined(domain, _table_views(survey, answers), 1)
         planned = {}
         for name, columns in tables.columns_of.items():
-            noise, joint = tables[name].noise, domain.joint(columns)
+            noise = tables[name].noise
             assert noise is not None
+            joint = domain.joint(columns)
             oracle = self._oracle_of(self.oracle, joint, name)
             planned[name] = PlannedEstimate(joint, oracle, noise, weights[name])
         return planned
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- fitted attributes --------------------------------------------------------------------
     @property
     def method_(self) -> str:
-        """How users were asked."""
+        """The method that asked the users."""
         state: Any = self._fitted("method_")
-        if _parity(state.mechanism):
+        if _asks_for_parities(state.mechanism):
             return "fourier"
-        views, n_columns = state.mechanism.views, len(state.protocol.domain.columns)
+        views = state.mechanism.views
+        n_columns = len(state.protocol.domain.columns)
         return "joint" if len(views) == 1 and len(views[0].columns) == n_columns else "split"
 
     @property
     def views_(self) -> list[tuple[Any, ...]]:
-        """The columns that a user may be asked about."""
+        """The columns of each question."""
         state = self._fitted("views_")
         names = list(state.protocol.domain.columns)  # type: ignore[attr-defined]
         return [tuple(names[j] for j in view.columns) for view in state.mechanism.views]
@@ -445,7 +485,7 @@ def compare_methods(
     oracle: Any = "best",
     expected_n_users: int = 100_000,
 ) -> dict[str, np.ndarray]:
-    """Compare the ways to collect tables, before any user is asked.
+    """Compare the methods of collecting tables, before any user is asked.
 
     Parameters
     ----------
@@ -454,20 +494,21 @@ def compare_methods(
     domains : mapping of str to categories
         The public domain of each column.
     order : int or list of tuple of str, default=2
-        The tables asked for, as for :class:`~sklearn_ldp.MarginalOracle`.
+        The requested tables, as for :class:`~sklearn_ldp.MarginalOracle`.
     oracle : "best" or oracle, default="best"
-        How a table is reported.
+        Oracle for the cells of a table.
     expected_n_users : int, default=100_000
-        About how many users there will be. Ways that would leave one of the tables without users
-        are left out, unless all would.
+        Approximate number of users. The result excludes methods that would leave a table without
+        users, unless every method would.
 
     Returns
     -------
     dict of ndarray
-        One row per way, the best one first: "method"; "order", the most columns that a user is
-        asked about at once; "n_views", the number of sets of columns that users are split among;
-        "squared_error", n times the expected sum of squared errors of a table (mean over the tables
-        asked for) with the best linear combination of all reports, under uniform frequencies.
+        One row per method, the best method first. The columns are "method"; "order", the maximum
+        number of columns in one question; "n_views", the number of sets of columns among which
+        users are split; and "squared_error", n times the expected sum of squared errors of a
+        table. This error is the mean over the requested tables. It assumes the best linear
+        combination of all reports and uniform frequencies.
 
     Raises
     ------
@@ -496,10 +537,10 @@ def compare_methods(
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
-    """The views of some questions, from the values and their noise."""
-    # The total variance of each kind of mechanism, of which many may be alike.
+    """Return the views of some questions, from (number of the question, values, noise)."""
+    # Many mechanisms may be equal, so each total variance is computed once.
     totals = {channel: channel.total_variance() for channel in set(survey.mechanisms)}
-    is_parity = _parity(survey)
+    is_parity = _asks_for_parities(survey)
     return [
         TableView(survey.views[j].columns, values, noise, totals[survey.mechanisms[j]], is_parity)
         for j, values, noise in estimates
@@ -507,10 +548,16 @@ def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list
 
 
 def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
-    """Whether users are asked about these very tables."""
-    return {*tables} <= {view.columns for view in survey.views} and not _parity(survey)
+    """Return whether the questions include each of the tables."""
+    columns = {view.columns for view in survey.views}
+    return columns.issuperset(tables) and not _asks_for_parities(survey)
 
 
-def _parity(survey: Any) -> bool:
-    """Whether users are asked for parities."""
+def _asks_for_parities(survey: Any) -> bool:
+    """Return whether users are asked for parities."""
     return any(view.is_parity for view in survey.views)
+
+
+def _joint_view(domain: RecordDomain, columns: Subset) -> View:
+    """Return the view of the combinations of some columns."""
+    return View.joint(columns, [domain.sizes[j] for j in columns])

@@ -1,4 +1,4 @@
-"""Plans for tables: what users are asked about, with which probabilities, and the error."""
+"""Plans for tables: the questions to users, their probabilities, and the expected error."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ import numpy as np
 from .._core.support.locks import cached_property
 from ._components import Components, Subset, subsets
 
-# Of tables that are larger than those that are asked for: cells, and components of all of them.
-_MAX_VIEW_CELLS, _MAX_COMPONENTS = 1 << 14, 1 << 18
-# Chosen by hand, not measured.
-#: A plan is safe if fewer of the tables asked for than this are expected to have no users.
+# Limits for questions about more columns than a requested table has. Chosen by hand, not measured.
+_MAX_VIEW_CELLS = 1 << 14  # cells of one such table
+_MAX_COMPONENTS = 1 << 18  # components of all such tables
+#: A plan is safe if the expected number of requested tables without users is at most this number.
+#: Chosen by hand, not measured.
 MAX_RISK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
-    """A way to collect tables."""
-
-    # What users are asked about, and the error of the tables asked for.
+    """A plan of the questions to users, with the error of the requested tables."""
 
     # "split" asks each user about one table, "fourier" about the parity of some of their binary
-    # columns, "joint" about all columns at once.
+    # columns, "joint" about all columns together.
     method: str
-    views: list[Subset]  # the columns that a user may be asked about
-    probabilities: np.ndarray  # (n_views,): probability of each of them
-    # Number of users times the expected sum of squared errors of a table asked for, the mean
+    views: list[Subset]  # the columns of each question
+    probabilities: np.ndarray  # (n_views,): probability of each question
+    # Number of users times the expected sum of squared errors of a requested table: the mean
     # over these tables, with the best linear combination of all reports and under uniform
     # frequencies.
     squared_error: float
-    # At most about how many of these tables are expected to lack users who tell about them.
-    n_untold: float = 0.0
+    # Approximate upper bound of the expected number of requested tables without users.
+    n_empty: float = 0.0
 
 
 def table_cells(sizes: Sequence[int], columns: Subset) -> int:
@@ -44,46 +43,45 @@ def table_cells(sizes: Sequence[int], columns: Subset) -> int:
 
 
 def noise_per_dimension(total_variance: float, size: int) -> float:
-    """Return n times the variance that the reports on a table add along one direction."""
-    # It is that of the reports and of the drawing of the users, under uniform frequencies,
-    # spread over the directions in which the frequencies of the cells can move: their sum is
-    # known.
-    # total_variance: that of the oracle over the cells, times the users.
+    """Return n times the variance of the reports on a table in one direction."""
+    # The variance of the reports and of the drawing of the users, under uniform frequencies, is
+    # spread over size - 1 directions, because the sum of the cells is known to be 1.
+    # total_variance: n times the total variance of the oracle over the cells.
     return (total_variance + 1 - 1 / size) / (size - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class TableRequest:
-    """The tables that are asked for, and their columns: it knows the ways to collect them."""
+    """The requested tables. Its methods are the plans that can collect them."""
 
     sizes: Sequence[int]  # number of categories of each column
-    tables: Sequence[Subset]  # the columns of each table asked for, rising; each table once
-    # Returns the total variance of the oracle over a number of categories under uniform
-    # frequencies, times its users.
+    tables: Sequence[Subset]  # the columns of each requested table, rising; each table once
+    # Returns n times the total variance of the oracle over a number of categories, under uniform
+    # frequencies.
     total_variance: Callable[[int], float]
-    # How much the errors of each table count; None counts them alike.
+    # Weight of the errors of each table; None means equal weights.
     weights: Sequence[float] | None = None
-    # Number of users who are expected. Which of them are asked what is drawn, so with fewer of
-    # them for a table its error is more than proportionally larger.
+    # Expected number of users. The number of users of a table is random, so the error of a table
+    # with few users is more than proportionally larger.
     n_users: float = math.inf
 
-    # -- the ways -----------------------------------------------------------------------------
+    # -- the plans ----------------------------------------------------------------------------
     def split(self, order: int | None = None, *, column_share: float = 0.0) -> TablePlan:
         """Return the plan that splits the users among tables."""
-        # order: number of columns of the tables that users are asked about: all tables of
-        # this order. None asks about the tables asked for.
+        # order: users are asked about all tables with this number of columns. If None, users are
+        # asked about the requested tables.
         views = list(self.tables if order is None else combinations(range(len(self.sizes)), order))
-        # A large table needs more users, but its components are seen in other tables, too: so half
-        # of the users are split evenly.
+        # A large table needs more users, but other tables contain its components as well.
+        # Therefore half of the users are split evenly.
         roots = np.sqrt([self._noise(view) * self._n_free(view) for view in views])
         probabilities = 0.5 / len(views) + 0.5 * roots / roots.sum()
-        wanted = np.sqrt(self._weights_within(views))
-        probabilities *= wanted / (probabilities @ wanted)
+        factors = np.sqrt(self._weights_within(views))
+        probabilities *= factors / (probabilities @ factors)
         if column_share:
             columns = [(j,) for j in sorted({j for table in self.tables for j in table})]
-            of_columns = np.sqrt([self.total_variance(self.sizes[j]) for (j,) in columns])
-            of_columns = column_share * of_columns / of_columns.sum()
-            probabilities = np.append(of_columns, (1 - column_share) * probabilities)
+            column_roots = np.sqrt([self.total_variance(self.sizes[j]) for (j,) in columns])
+            column_probabilities = column_share * column_roots / column_roots.sum()
+            probabilities = np.append(column_probabilities, (1 - column_share) * probabilities)
             views = columns + views
         return self._plan("split", views, probabilities)
 
@@ -93,17 +91,17 @@ class TableRequest:
 
     def fourier(self) -> TablePlan:
         """Return the plan that asks each user for one parity of binary columns."""
-        # The error of a table is the sum of those of its coefficients, divided by its
-        # number of cells (Parseval), so a coefficient is drawn in proportion to the square
-        # root of how many tables use it; Cormode, Kulkarni and Srivastava (SIGMOD 2018,
-        # :doi:`10.1145/3183713.3196906`) draw all alike.
+        # The error of a table is the sum of the errors of its coefficients, divided by its
+        # number of cells (Parseval). Therefore a coefficient is drawn in proportion to the square
+        # root of the number of tables that use it. Cormode, Kulkarni and Srivastava (SIGMOD 2018,
+        # :doi:`10.1145/3183713.3196906`) draw all coefficients with the same probability.
         used: dict[Subset, float] = {}
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
             for subset in subsets(table):
                 used[subset] = used.get(subset, 0.0) + 0.5 ** len(table) * weight
         uses = np.array(list(used.values()))
         probabilities = np.sqrt(uses) / np.sqrt(uses).sum()
-        # theta = 1 - 2 f has four times the variance of f, and f two cells.
+        # theta = 1 - 2 f has four times the variance of f, and f has two cells.
         variance = 4 * (self.total_variance(2) / 2 + 0.25)
         n_asked = self.n_users * probabilities
         error = float(uses @ (variance / probabilities * (1 + 1 / n_asked) - 1))
@@ -112,15 +110,17 @@ class TableRequest:
     def candidates(self) -> list[TablePlan]:
         """Return the plans that ``method="auto"`` chooses from.
 
-        Returns: splits among the tables asked for and among all tables of higher orders,
-        as long as these are few and small enough; all columns at once under the same
-        condition; and parities if all columns are binary.
+        Returns: splits among the requested tables, splits among all tables of a higher order if
+        these are few and small, all columns together if their table is small, and parities if
+        all columns are binary.
         """
-        plans, n_columns, largest = [self.split()], len(self.sizes), sorted(self.sizes)
+        plans = [self.split()]
+        n_columns = len(self.sizes)
+        largest = sorted(self.sizes)
         tables = set(self.tables)
         for order in range(max(map(len, self.tables)), n_columns):
             if tables.issuperset(combinations(range(n_columns), order)):
-                continue  # it is the first plan
+                continue  # the first plan asks for these tables
             n_components = math.comb(n_columns, order) << order
             n_cells = math.prod(largest[-order:])
             if n_components <= _MAX_COMPONENTS and n_cells <= _MAX_VIEW_CELLS:
@@ -131,12 +131,12 @@ class TableRequest:
             plans.append(self.fourier())
         return plans
 
-    # -- how noisy they are -------------------------------------------------------------------
+    # -- the noise of the tables --------------------------------------------------------------
     def noise_index(self, n_samples: float) -> float:
-        """Return how noisy tables are: the squared error to be expected without any model.
+        """Return the expected squared error of the tables without any model.
 
-        Returns: the mean over the tables, if the users are split in the best way among
-        tables of which none tells anything about another.
+        Returns: the mean over the tables, if the users are split optimally and no table is
+        used to estimate another table.
         """
         roots = 0.0
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
@@ -147,17 +147,22 @@ class TableRequest:
         return math.prod(self.sizes[j] - 1 for j in columns)
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
-        """A plan with the error of the best linear combination of its tables."""
+        """Return a plan with the error of the best linear combination of its tables."""
         variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
-        # The users themselves are not a sample: what they have in common is no error.
         errors = np.array([components.squared_error(table) for table in self.tables])
         n_cells = np.array([table_cells(self.sizes, table) for table in self.tables])
-        of_view, of_table = self._within(views)
-        told = self.n_users * np.bincount(of_table, probabilities[of_view], len(self.tables))
-        errors = errors * (1 + 1 / told) - (1 - 1 / n_cells)
-        error, n_untold = float(self._shares @ errors), float(np.exp(-told).sum())
-        return TablePlan(method, views, probabilities, error, n_untold)
+        view_positions, table_positions = self._within(views)
+        table_probabilities = np.bincount(
+            table_positions, probabilities[view_positions], len(self.tables)
+        )
+        n_users = self.n_users * table_probabilities
+        # The errors are errors of the frequencies among the users, so the variance of drawing all
+        # users from a population is subtracted.
+        errors = errors * (1 + 1 / n_users) - (1 - 1 / n_cells)
+        error = float(self._shares @ errors)
+        n_empty = float(np.exp(-n_users).sum())
+        return TablePlan(method, views, probabilities, error, n_empty)
 
     def _noise(self, columns: Subset) -> float:
         n_cells = table_cells(self.sizes, columns)
@@ -166,46 +171,46 @@ class TableRequest:
     @cached_property
     def _shares(self) -> np.ndarray:
         """The weights of the tables, with the sum 1."""
-        given = np.ones(len(self.tables)) if self.weights is None else np.asarray(self.weights)
-        return given / given.sum()
+        weights = np.ones(len(self.tables)) if self.weights is None else np.asarray(self.weights)
+        return weights / weights.sum()
 
     def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
-        """The views and the tables that follow from them, as two arrays of positions."""
+        """Return all pairs of a view and a table within it, as two arrays of positions."""
         places = {table: i for i, table in enumerate(self.tables)}
         orders = sorted({len(table) for table in self.tables})
         pairs = []
         for j, view in enumerate(views):
             within = chain.from_iterable(combinations(view, order) for order in orders)
             pairs += [(j, places[subset]) for subset in within if subset in places]
-        of_view, of_table = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        return of_view, of_table
+        view_positions, table_positions = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        return view_positions, table_positions
 
     def _weights_within(self, views: Sequence[Subset]) -> np.ndarray:
-        """The mean weight of the tables that follow from each view, at least a little."""
+        """Return the mean weight of the tables within each view, or the minimum if it has none."""
         if np.ptp(self._shares) == 0:
             return np.ones(len(views))
-        of_view, of_table = self._within(views)
-        number = np.bincount(of_view, minlength=len(views))
-        total = np.bincount(of_view, self._shares[of_table], len(views))
-        return np.where(number, total / np.maximum(number, 1), self._shares.min())
+        view_positions, table_positions = self._within(views)
+        n_tables = np.bincount(view_positions, minlength=len(views))
+        total = np.bincount(view_positions, self._shares[table_positions], len(views))
+        return np.where(n_tables, total / np.maximum(n_tables, 1), self._shares.min())
 
 
 def best_plans(request: TableRequest) -> list[TablePlan]:
-    """Return the plans that will tell about all tables, the one with the least error first."""
-    # Where none is safe, those that leave out the fewest tables.
+    """Return the plans that leave no table without users, sorted by their error."""
+    # If no plan is safe, the plans that leave the fewest tables without users.
     candidates = request.candidates()
-    fewest = max(min(plan.n_untold for plan in candidates), MAX_RISK)
-    safe = [plan for plan in candidates if plan.n_untold <= fewest]
+    fewest = max(min(plan.n_empty for plan in candidates), MAX_RISK)
+    safe = [plan for plan in candidates if plan.n_empty <= fewest]
     return sorted(safe, key=lambda plan: plan.squared_error)
 
 
 def column_share(index: float) -> float:
-    """Return the share of users who are asked for a single column: the more, the more noise."""
-    # Where tables are so noisy that a model can hardly tell more than the columns alone, most
-    # users are worth asking for these. Where it can, all are worth asking for tables. Halves
-    # are worse than both. The thresholds were chosen on flights, incomes and diamonds, which
+    """Return the proportion of users who are asked for a single column. It grows with the noise."""
+    # If tables are so noisy that a model can hardly detect dependence, most users are asked for
+    # single columns. Otherwise all users are asked for tables. One half is worse than both. The
+    # thresholds were chosen on flights, incomes and diamonds, which
     # benchmarks/accuracy/_real_tables.py writes, on four surveys with latent traits, and on
-    # Adult and five surveys of people: with nine in ten, columns are hardly worse than those of
-    # all users.
+    # Adult and five surveys of people. With nine in ten users, columns are hardly worse than
+    # with all users.
     shares = {0.07: 0.9, 0.035: 0.75, 0.012: 0.25}
-    return next((share for least, share in shares.items() if index > least), 0.0)
+    return next((share for threshold, share in shares.items() if index > threshold), 0.0)

@@ -26,43 +26,46 @@ from ..oracles import (
     best_oracle,
 )
 
-_MOST_OF_MATRIX, _MOST_BINS = 256, 1 << 20
+_MAX_MATRIX_BINS = 256  # maximum number of bins for a matrix
+_MAX_BINS = 1 << 20
 _FAN_OUT = 4  # 2 has twice the levels, 8 is less accurate: notes on numbers
-_FEW_CELLS = 16  # of a level whose users may list several of them
-# Users from whom on the ranges of the prefix channel are better than those of a square wave, both
-# with SmoothMLE: eight real columns with 500 to 30,000 users, 25 November 2026
+_FEW_CELLS = 16  # maximum number of cells of a level for subset selection
+# For at least this number of users, ranges of the prefix channel are more accurate than ranges of
+# a square wave, both with SmoothMLE: eight real columns with 500 to 30,000 users, 25 November 2026
 # (python -m benchmarks.accuracy.numeric_data --sections which --repeats 12).
 _FEW_USERS = 3_000
-_MOST_SINGLE = 2048  # bins whose own variances are computed for each of them
+_MAX_EXACT_BINS = 2048  # maximum number of bins for exact variances of single bins
 
 
 class RangeOracle(BaseOracle, tag="range-oracle"):
     """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
 
-    Up to 256 bins it is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more bins, up to
-    2**20, each user is asked for one of several coarser and coarser bins: their own bin, or groups
-    of 4, 16, 64, .. bins. Which one is drawn in public, each with the same probability. The
-    estimate is the best linear combination of all levels (generalised least squares in a tree). The
-    matrix is the more accurate one wherever it can be computed: expected errors are in the notes.
+    For up to 256 bins, the oracle is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more
+    bins, up to 2**20, each user is asked about one level of a tree: their own bin, or a group of
+    4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
+    The estimate is the best linear combination of all levels (generalized least squares in a
+    tree). The matrix is more accurate if it can be computed. The notes contain expected errors.
 
-    The estimate is unbiased and all linear answers have intervals. Fewer bins have less noise: 64
-    instead of 256 take 40 % off the variance of a prefix. Single bins have more noise than those of
-    other oracles, so it is not for the most frequent values. Post-processors of single categories,
-    such as :class:`~sklearn_ldp.NormSub`, ruin ranges.
+    The estimate is unbiased, and all linear answers have intervals. Fewer bins have less noise: 64
+    bins instead of 256 reduce the variance of a prefix by 40 %. Single bins have more noise than
+    with other oracles, so the oracle does not suit the most frequent values. Do not apply
+    post-processors of single categories, such as :class:`~sklearn_ldp.NormSub`, because they make
+    ranges inaccurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; all that is done with reports is free. What a user was asked is public.
+    user. No operation on reports spends epsilon. The level that a user was asked about is public.
 
     %(parameters)s
     strategy : {"tree", "square-wave", "auto"}, default="tree"
-        How users report. "tree" is as above. "square-wave", for up to 2,048 bins, makes outputs
-        near the user's own bin likelier: with :class:`~sklearn_ldp.SmoothMLE` it is better for
-        means and standard deviations, and for ranges of fewer than 3,000 users, unless peaks are
-        narrow; its intervals of ranges are twice as wide. "auto" takes it for up to 256 bins of
-        fewer than 3,000 expected users.
+        Kind of reports. "tree" is described above. "square-wave", for up to 2,048 bins, makes
+        outputs near the user's own bin more likely. With :class:`~sklearn_ldp.SmoothMLE` it is
+        more accurate for means and standard deviations, and for ranges with fewer than 3,000
+        users, unless peaks are narrow. Its intervals of ranges are twice as wide. "auto" uses the
+        square wave for up to 256 bins and fewer than 3,000 expected users.
     expected_n_users : int or None, default=None
-        How many users will report, which "auto" needs: said before any data, as clients and servers
-        must agree. Nothing else looks at it.
+        Expected number of users, which is required for "auto". Specify it before any data are
+        collected, because clients and servers must use the same number. Other strategies ignore
+        it.
 
     %(attributes)s
 
@@ -73,8 +76,8 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
 
     Notes
     -----
-    The noise of the tree assumes that each level was asked as many users as expected. Beyond 2,048
-    bins, variances of single bins also assume that no few bins have most of the users.
+    The noise of the tree assumes that each level has the expected number of users. With more than
+    2,048 bins, the variances of single bins also assume that the users are spread over many bins.
 
     References
     ----------
@@ -94,7 +97,7 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     [65, 100)  0.03
     """
 
-    _checked_sizes = (5, 2)  # for `check_oracle`: computing larger matrices takes a second
+    _checked_sizes = (5, 2)  # for `check_oracle`: larger matrices need a second to compute
     _parameter_constraints: dict = {
         **BaseOracle._parameter_constraints,
         "strategy": [StrOptions({"tree", "square-wave", "auto"})],
@@ -119,21 +122,27 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
 
     def _make_mechanism(self, domain: Domain) -> Any:
         if self.strategy == "auto" and self.expected_n_users is None:
-            raise ValueError('RangeOracle(strategy="auto") needs expected_n_users before any data.')
+            raise ValueError(
+                'RangeOracle(strategy="auto") needs expected_n_users, got None. Specify the number '
+                "before any data are collected."
+            )
         is_wave = self.strategy == "square-wave"
-        if self.strategy == "auto" and domain.size <= _MOST_OF_MATRIX:
+        if self.strategy == "auto" and domain.size <= _MAX_MATRIX_BINS:
             is_wave = (self.expected_n_users or 0) < _FEW_USERS
         if is_wave:
             return MatrixOracle(self.epsilon, strategy="square-wave")._make_mechanism(domain)
-        if domain.size <= _MOST_OF_MATRIX:
+        if domain.size <= _MAX_MATRIX_BINS:
             return MatrixOracle(self.epsilon, queries=prefixes())._make_mechanism(domain)
-        if domain.size > _MOST_BINS:
-            raise ValueError(f"RangeOracle takes at most {_MOST_BINS:,} bins, got {domain.size:,}.")
+        if domain.size > _MAX_BINS:
+            raise ValueError(
+                f"RangeOracle supports at most {_MAX_BINS:,} bins, got {domain.size:,}. Use fewer "
+                "bins."
+            )
         return _tree(self.epsilon, domain.size)
 
 
 def _tree(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree whose levels have their most accurate short reports."""
+    """Return the tree in which each level has its most accurate short reports."""
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
@@ -146,17 +155,18 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
-    """A survey whose questions are the levels of a tree over ordered categories."""
+    """A survey with one question for each level of a tree over ordered categories."""
 
     # A code is the number of a category. On a level with bins of `w` categories a user reports
     # `code // w`. The estimate of the categories is the weighted least-squares fit to the raw
-    # estimates of all levels, whose sum is 1; the weights assume uniform frequencies.
+    # estimates of all levels, under the condition that the sum is 1. The weights assume uniform
+    # frequencies.
     # shares: as for `Several`.
     # n_categories: number of categories.
-    # widths: number of categories of a bin of each level. Each is a multiple of the next, the
-    # last is 1.
+    # widths: number of categories of a bin of each level. Each width is a multiple of the next
+    # width. The last width is 1.
 
-    mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
+    mechanisms: tuple[Any, ...]  # the mechanism of each level, the coarsest level first
 
     settle = Channel.settle
 
@@ -179,51 +189,60 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         return codes // self._widths[questions]
 
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        drawn = []
+        collections = []
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
-            support, left = [sizes], counts
+            support = [sizes]
+            remaining = counts
             for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
-                users = rng.multivariate_hypergeometric(left, size, method="marginals")
+                users = rng.multivariate_hypergeometric(remaining, size, method="marginals")
                 support.append(channel.simulate(_binned(users, width), 1, rng)[0])
-                left = left - users
-            drawn.append(np.concatenate(support))
-        return np.stack(drawn)
+                remaining = remaining - users
+            collections.append(np.concatenate(support))
+        return np.stack(collections)
 
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
     def _precisions(self) -> list[float]:
         """One over the variance of a bin of each level, under uniform frequencies."""
-        found = []
+        precisions = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
-            sampled = 1 / channel.n_categories  # the variance of a draw, in each direction
+            drawing = 1 / channel.n_categories  # the variance of drawing users, in each direction
             variance = channel.total_variance() / (channel.n_categories - 1)
-            found.append(1 / ((variance + sampled) / pi - sampled))
-        return found
+            precisions.append(1 / ((variance + drawing) / pi - drawing))
+        return precisions
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
-        """The categories with a given sum that fit values of all levels best: (.., d)."""
-        # Up the tree: what the bins below a bin say about it is averaged with its own value.
-        own, variance, passed = levels[-1], np.full(self.n_categories, 1 / self._precisions[-1]), []
-        # Number of bins that make one of the level above: all, of the first level.
+        """Return the least-squares fit of the categories to all levels, with a sum: (.., d)."""
+        # Up the tree: the value of a bin is averaged with the sum of the bins below it.
+        values = levels[-1]
+        variance = np.full(self.n_categories, 1 / self._precisions[-1])
+        passed = []
+        # Number of bins of each level within a bin of the level above. The bins of the first level
+        # are within one bin.
         steps = [self.n_categories, *(self._widths[:-1] // self._widths[1:]).tolist()]
         for j in reversed(range(len(levels))):
             sums = _binned(variance, steps[j])
-            passed.append((own, variance, sums, steps[j]))
+            passed.append((values, variance, sums, steps[j]))
             if j:
-                precision, below = self._precisions[j - 1], _binned(own, steps[j])
+                precision = self._precisions[j - 1]
+                below = _binned(values, steps[j])
                 variance = 1 / (precision + 1 / sums)
-                own = (precision * levels[j - 1] + below / sums) * variance
-        # Down the tree: what a bin has more than those below it is shared among these.
-        parents = np.full((*np.shape(own)[:-1], 1), total)
-        for own, variance, sums, step in reversed(passed):
-            lacking = (parents - _binned(own, step)) / sums
-            parents = own + variance * _spread(lacking, step, own.shape[-1])
+                values = (precision * levels[j - 1] + below / sums) * variance
+        # Down the tree: the difference between a bin and the sum of the bins below it is divided
+        # among the bins below it.
+        parents = np.full((*np.shape(values)[:-1], 1), total)
+        for values, variance, sums, step in reversed(passed):
+            difference = (parents - _binned(values, step)) / sums
+            parents = values + variance * _spread(difference, step, values.shape[-1])
         return parents
 
     def _solved(self, rows: np.ndarray) -> np.ndarray:
-        """The covariance matrix of the fit (if the weights are right) times rows: (.., d)."""
-        nothing = [np.zeros(1)] * (len(self.mechanisms) - 1)
-        return self._fitted([*nothing, rows / self._precisions[-1]], 0.0)
+        """Return the covariance matrix of the fit times rows: (.., d).
+
+        It is the covariance matrix if the weights are exact.
+        """
+        zeros = [np.zeros(1)] * (len(self.mechanisms) - 1)
+        return self._fitted([*zeros, rows / self._precisions[-1]], 0.0)
 
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
         levels = []
@@ -232,31 +251,32 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
-                    f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree of {self.n_categories:,} bins: ask more users, or use 256 or fewer."
+                    f"RangeOracle needs users on each level of its tree of {self.n_categories:,} "
+                    f"bins, but no user{where} was asked about level {j + 1} of the "
+                    f"{len(self.mechanisms)}. Ask more users, or use 256 or fewer bins."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
         return np.stack([self._fitted(row, 1.0) for row in zip(*levels, strict=True)]), noise
 
-    # -- its noise ----------------------------------------------------------------------------
+    # -- the noise ----------------------------------------------------------------------------
     @cached_property
     def null_variance(self) -> float:
         others = 1 - self._middle
-        return self._of_middle(others / others.sum())
+        return self._middle_variance(others / others.sum())
 
     @cached_property
     def slope(self) -> float:
-        return self._of_middle(self._middle) - self.null_variance
+        return self._middle_variance(self._middle) - self.null_variance
 
-    def _of_middle(self, frequencies: np.ndarray) -> float:
+    def _middle_variance(self, frequencies: np.ndarray) -> float:
         return float(self.covariance(frequencies).variances(self._middle[None])[0])
 
     @cached_property
     def half_count(self) -> float:
-        # A level has few users, so that one report on it may be most of what an estimate says.
+        # A level may have few users, so a single report can change an estimate considerably.
         weights = [float(np.max(np.abs(row))) for row in self.pull(self._middle)]
-        grids = [one.half_count / pi for one, pi, _ in self._levels(self._middle)]
+        grids = [channel.half_count / pi for channel, pi, _ in self._levels(self._middle)]
         return max(np.multiply(weights, grids))
 
     @property
@@ -265,24 +285,29 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         return (np.arange(self.n_categories) == self.n_categories // 2).astype(float)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        if self.n_categories > _MOST_SINGLE:  # about: as where all others are equally frequent
+        if self.n_categories > _MAX_EXACT_BINS:
+            # This approximation is exact if all other categories have the same frequency.
             return self.null_variance + self.slope * frequencies
-        # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. So equal
-        # weights have no error, and the mean of the weights is taken off.
+        # The errors of a level's bins have the sum 0, and are hardly correlated otherwise. Equal
+        # weights therefore have no error, and the mean of the weights is subtracted.
         total = frequencies**2 - frequencies
         levels = zip(self._levels(frequencies), self.pull(np.eye(self.n_categories)), strict=True)
         for (channel, pi, f), weights in levels:
-            n_cells, drawn = len(weights.T), f @ (weights**2).T - (f @ weights.T) ** 2
+            n_cells = len(weights.T)
+            drawing = f @ (weights**2).T - (f @ weights.T) ** 2
             squares = (weights - weights.mean(axis=1, keepdims=True)) ** 2
-            of_reports = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)
-            total += (of_reports + drawn) / pi
+            reporting = n_cells / (n_cells - 1) * (channel.variances(f) @ squares.T)
+            total += (reporting + drawing) / pi
         return total
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
-        # An answer is a sum over the levels, of which each is asked other users. The users are
-        # fixed: what the frequencies of a random part of them differ by is an error, too.
-        asked = self._levels(frequencies)
-        levels = [(1 / pi, channel.noise(1).of_population().at(f)) for channel, pi, f in asked]
+        # An answer is a sum over the levels. Each level has different users, which are a random
+        # part of all users. The difference between the frequencies of this part and of all users
+        # is an error as well.
+        levels = [
+            (1 / pi, channel.noise(1).of_population().at(f))
+            for channel, pi, f in self._levels(frequencies)
+        ]
         parts = [(1.0, Covariances(levels, self)), (-1.0, MULTINOMIAL.covariance(frequencies))]
         return Covariances(parts, single=lambda: self.variances(frequencies))
 
@@ -293,7 +318,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             yield channel, pi, _binned(frequencies, width)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Answers to the fit, of shape (.., d), as answers to the estimates of all levels.
+        """Yield answers to the fit, of shape (.., d), as answers to the estimate of each level.
 
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
@@ -302,7 +327,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             yield precision * _binned(solved, width)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each level, which is the fit itself.
+        """Return the transpose of `pull` times a vector for each level. The result is the fit.
 
         Shapes: vectors (n_cells,) -> (d,).
         """
@@ -313,10 +338,10 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
 
 
 def _binned(values: np.ndarray, width: int) -> np.ndarray:
-    """Sums of `width` neighbours along the last axis; the last sum may have fewer."""
+    """Return sums of `width` neighbors along the last axis. The last sum may have fewer terms."""
     return np.add.reduceat(values, np.arange(0, values.shape[-1], width), axis=-1)
 
 
 def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
-    """Each value `width` times along the last axis, cut to a size."""
+    """Return each value `width` times along the last axis, cut to a size."""
     return np.repeat(values, width, axis=-1)[..., :size]

@@ -1,6 +1,7 @@
-"""Designs of randomised-response surveys by their names, and the oracle that reads answers to them.
+"""Designs of randomized-response surveys by name, and the oracle that reads the responses.
 
-The interviewer never learns the answer: dice, cards or an unrelated question decide what is said.
+The interviewer never learns the true answer, because dice, cards or an unrelated question randomize
+the response.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from .._core.support.tags import Tagged
 from .._core.support.typing import DataFrame
 from ..oracles import MatrixOracle, SubsetSelection
 
-_RESOLUTION = 64 * math.log(2)  # the epsilon of a probability of 2**-64, which stands for none
+_RESOLUTION = 64 * math.log(2)  # the epsilon of a probability of 2**-64, which replaces 0
 
 
 @dataclass(frozen=True, eq=False)
 class ResponseDesign(Tagged, tag="response-design"):
-    """A randomised-response design: how likely each output is, given the true answer.
+    """A randomized-response design: the probability of each output, given the true answer.
 
-    Make one by its name, such as ``ResponseDesign.crosswise(0.25)``, or by its matrix,
-    ``ResponseDesign.custom(matrix)``. Answers to it are numbers of outputs: 0 is "no" (or
+    Create a design by its name, such as ``ResponseDesign.crosswise(0.25)``, or by its matrix,
+    ``ResponseDesign.custom(matrix)``. Responses are numbers of outputs: 0 is "no" (or
     "different"), and 1 is "yes" (or "same").
 
     Parameters
@@ -42,25 +43,24 @@ class ResponseDesign(Tagged, tag="response-design"):
     channel : array-like of shape (n_outputs, n_answers)
         Probability of each output given each true answer; columns sum to 1.
     name : str, default="custom"
-        What the design is called.
+        Name of the design.
     wording : str, default=""
-        What the interviewer says.
+        Text for the interviewer.
 
     Attributes
     ----------
     epsilon : float
-        How much an output tells of an answer at most: the largest logarithm of a ratio of two
-        probabilities in a row; infinite where an output excludes an answer, so that the design is
-        not private.
+        Privacy of the design: the maximum logarithm of a ratio of two probabilities in a row. It
+        is infinite if an output excludes an answer, and the design is then not private.
     efficiency : float
-        The mean variance of the best oracle of this epsilon, divided by that of this design, under
-        uniform answers: the share of its respondents that the best design would need. 0 where the
-        design is not private.
+        The mean variance of the best oracle with this epsilon, divided by the mean variance of the
+        design, under uniform answers. This is the proportion of its respondents that the best
+        design would need. 0 if the design is not private.
 
     Raises
     ------
     ValueError
-        If the columns are no distributions, or the outputs do not tell all answers apart.
+        If a column is not a distribution, or the outputs do not distinguish all answers.
 
     See Also
     --------
@@ -90,17 +90,19 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     def __post_init__(self) -> None:
         channel = np.array(self.channel, dtype=float)
-        is_law = channel.ndim == 2 and min(channel.shape) >= 2 and np.all(channel >= 0)
-        is_law = is_law and channel.max(axis=1).min() > 0
-        if not is_law or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
+        is_valid = channel.ndim == 2 and min(channel.shape) >= 2 and np.all(channel >= 0)
+        is_valid = is_valid and channel.max(axis=1).min() > 0
+        if not is_valid or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError(
-                f"The design {self.name} needs probabilities from 0 to 1, a row for each output, "
-                f"whose columns are distributions, and no output that never occurs, got\n{channel}"
+                f"The design {self.name} needs a matrix of probabilities from 0 to 1, with a row "
+                "for each output and a column for each answer. Each column must sum to 1, and each "
+                f"row must have a probability above 0, got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(
-                f"The design {self.name} does not tell all answers apart: for some of them, all "
-                "outputs are equally likely, as with p = 1/2 in Warner's. Take other probabilities."
+                f"The design {self.name} does not distinguish all answers, because some mixtures "
+                "of answers have the same outputs (for example with p = 1/2 in Warner's design). "
+                "Use other probabilities."
             )
         channel.flags.writeable = False
         object.__setattr__(self, "channel", channel)
@@ -109,23 +111,25 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @property
     def epsilon(self) -> float:
-        """How much an output tells of an answer at most; infinite if the design is not private."""
-        least, most = self.channel.min(axis=1), self.channel.max(axis=1)
-        return float(np.log(most / least).max()) if least.all() else math.inf
+        """Maximum log ratio of two probabilities in a row; infinite if it is not private."""
+        minima = self.channel.min(axis=1)
+        maxima = self.channel.max(axis=1)
+        return float(np.log(maxima / minima).max()) if minima.all() else math.inf
 
     @property
     def efficiency(self) -> float:
-        """The share of its respondents that the best design of its epsilon would need."""
+        """The proportion of its respondents that the best design of its epsilon would need."""
         if math.isinf(self.epsilon):
             return 0.0
         d = self.channel.shape[1]
-        even, best = np.full(d, 1 / d), SubsetSelection(self.epsilon, categories=d).channel()
+        uniform = np.full(d, 1 / d)
+        best = SubsetSelection(self.epsilon, categories=d).channel()
         own = MatrixChannel(self.integers)
-        return float(best.noise(1).variance(even).mean() / own.noise(1).variance(even).mean())
+        return float(best.noise(1).variance(uniform).mean() / own.noise(1).variance(uniform).mean())
 
     @property
     def integers(self) -> np.ndarray:
-        """The channel in integers over 2**64, as :class:`~sklearn_ldp.MatrixOracle` takes them."""
+        """The channel in integers over 2**64, as for :class:`~sklearn_ldp.MatrixOracle`."""
         if math.isfinite(self.epsilon):
             return integer_channel(self.channel, self.epsilon)
         columns = [[max(int(x * TWO_64), 1) for x in column] for column in self.channel.T.tolist()]
@@ -134,7 +138,7 @@ class ResponseDesign(Tagged, tag="response-design"):
         return np.array(columns, dtype=np.uint64).T
 
     def oracle(self, categories: Categories = ("no", "yes"), **parameters: Any) -> MatrixOracle:
-        """Return the oracle that reads answers to this design.
+        """Return the oracle that reads the responses of this design.
 
         Parameters
         ----------
@@ -147,8 +151,9 @@ class ResponseDesign(Tagged, tag="response-design"):
         Returns
         -------
         MatrixOracle with ``input="reports"``
-            It estimates, plans, tests and writes files like every oracle. Missing answers are left
-            out, with a warning. Reports and summaries of its estimates are about the population.
+            The oracle estimates, plans, tests and writes files like every oracle. It omits missing
+            responses with a warning. Reports and summaries of its estimates refer to the
+            population.
         """
         listed = list(categories) if isinstance(categories, tuple) else categories
         return DesignOracle(self, categories=listed, **{"input": "reports", **parameters})
@@ -161,71 +166,81 @@ class ResponseDesign(Tagged, tag="response-design"):
         *,
         output: int | str | None = None,
     ) -> DataFrame:
-        """Tell what an estimate would be if some respondents had not followed the design.
+        """Estimate the answers under the assumption that some respondents broke the rules.
 
-        No design shows whether respondents follow its rules. If a share of them gives one output
-        instead (a self-protective no), and they are like the others, then the others' answers have
-        the law of the design, and this is their estimate.
+        No design shows whether respondents follow its rules. Suppose that a proportion of them
+        gives a certain output instead (a self-protective no), and that their true answers have the
+        same distribution as the answers of the others. The method then estimates the answers from
+        the respondents who follow the design.
 
         Parameters
         ----------
         estimate : FrequencyEstimate
             A raw estimate by this design's oracle.
         cheaters : array-like of shape (n_shares,), default=None
-            The shares of respondents that are assumed; None takes 0, 0.01, .., 0.1.
+            Assumed proportions of respondents who break the rules. If None, use 0, 0.01, .., 0.1.
         level : float, default=0.95
-            Level of the intervals, each for itself; they are about the population.
+            Confidence level of each interval (not simultaneous). Intervals refer to the population.
         output : int or "random", default=None
-            What they say: the number of an output, or any one with equal chances. None is the
-            output that speaks most for the first answer, "no": in a crosswise model whose `p` is
-            below 1/2 that is 1, "same".
+            The response of these respondents: the number of an output, or "random" for all outputs
+            with the same probability. If None, use the output that favors the first answer, "no",
+            most. In a crosswise model with `p` below 1/2 this is output 1, "same".
 
         Returns
         -------
         pandas.DataFrame
-            One row per share and answer, with the columns cheaters, category, estimate, low and
-            high. Ends are clipped to 0 and 1; NaN where no number in between fits the answers, as
-            there cannot be so many cheaters.
+            One row per proportion and answer, with the columns cheaters, category, estimate, low
+            and high. Ends are clipped to 0 and 1. They are NaN if no frequency from 0 to 1 fits the
+            responses, because there cannot be so many cheaters.
 
         Raises
         ------
         ValueError
-            If the estimate is not raw or of this design, or a share or the output is none.
+            If the estimate is not raw or is from another design, or if a proportion or the output
+            is invalid.
         """
         check_level(level)
-        pd, rows = import_pandas("ResponseDesign.sensitivity"), []
+        pd = import_pandas("ResponseDesign.sensitivity")
         mechanism = MatrixChannel(self.integers)
         if estimate.shape != (1, mechanism.n_categories) or not estimate.is_raw:
             raise ValueError(
                 "ResponseDesign.sensitivity needs one raw estimate by the oracle of this design, "
                 f"got {estimate!s}".partition("\n")[0]
             )
-        if estimate.oracle is not None:  # otherwise nobody knows what made it
-            own = getattr(estimate.oracle.protocol().mechanism, "integers", None)
-            if own is None or not np.array_equal(own, mechanism.integers):
-                made = getattr(estimate.oracle, "design", estimate.oracle)
+        if estimate.oracle is not None:  # otherwise the design of the estimate is unknown
+            integers = getattr(estimate.oracle.protocol().mechanism, "integers", None)
+            if integers is None or not np.array_equal(integers, mechanism.integers):
+                other = getattr(estimate.oracle, "design", estimate.oracle)
                 raise ValueError(
                     f"ResponseDesign.sensitivity of {self.name} got an estimate of another design, "
-                    f"{getattr(made, 'name', made)}: call that of the design that was followed."
+                    f"{getattr(other, 'name', other)}. Call the method of the design of the "
+                    "estimate."
                 )
-        said = self._said_by_cheaters(output)
-        raw, shares = estimate.values[0], np.arange(11) / 100 if cheaters is None else cheaters
+        outputs = self._outputs_of_cheaters(output)
+        raw = estimate.values[0]
+        proportions = np.arange(11) / 100 if cheaters is None else cheaters
         low, high = estimate.confidence_interval(level, of="population")
-        for share in np.asarray(shares, dtype=float).tolist():
-            if not 0 <= share < 1:
-                raise ValueError(f"A share of cheaters is from 0 to less than 1, got {share!r}.")
-            moved = share * (mechanism.decoding @ said)
-            others, least, most = ((x - moved) / (1 - share) for x in (raw, low[0], high[0]))
-            fits = (most >= 0) & (least <= 1)
-            columns = {"cheaters": share, "category": estimate.categories}
-            columns["estimate"] = np.where(fits, others, np.nan)
-            for name, end in (("low", least), ("high", most)):
-                columns[name] = np.where(fits, np.clip(end, 0, 1), np.nan)
-            rows.append(pd.DataFrame(columns))
-        return pd.concat(rows, ignore_index=True)
+        tables = []
+        for proportion in np.asarray(proportions, dtype=float).tolist():
+            if not 0 <= proportion < 1:
+                raise ValueError(
+                    f"A proportion of cheaters must be from 0 to less than 1, got {proportion!r}."
+                )
+            part = proportion * (mechanism.decoding @ outputs)
+            others, start, end = ((x - part) / (1 - proportion) for x in (raw, low[0], high[0]))
+            fits = (end >= 0) & (start <= 1)
+            columns = {
+                "cheaters": proportion,
+                "category": estimate.categories,
+                "estimate": np.where(fits, others, np.nan),
+                "low": np.where(fits, np.clip(start, 0, 1), np.nan),
+                "high": np.where(fits, np.clip(end, 0, 1), np.nan),
+            }
+            tables.append(pd.DataFrame(columns))
+        return pd.concat(tables, ignore_index=True)
 
-    def _said_by_cheaters(self, output: int | str | None) -> np.ndarray:
-        """Return the law of the outputs of those who do not follow the design."""
+    def _outputs_of_cheaters(self, output: int | str | None) -> np.ndarray:
+        """Return the distribution of the outputs of respondents who break the rules."""
         n = len(self.channel)
         if output is None:
             with np.errstate(divide="ignore"):
@@ -234,19 +249,20 @@ class ResponseDesign(Tagged, tag="response-design"):
             return np.full(n, 1 / n)
         if not isinstance(output, Integral) or not 0 <= output < n:
             raise ValueError(
-                f'The output must be "random" or the number of an output < {n}, got {output!r}.'
+                f'Argument output must be "random" or the number of an output < {n}, got '
+                f"{output!r}."
             )
         return np.eye(n)[int(output)]
 
     # -- by name --------------------------------------------------------------------------------
     @classmethod
-    def _of_yes(cls, no: float, yes: float, name: str, wording: str) -> Self:
-        """Return a design of two answers and outputs, from the chance of "yes" given each."""
+    def _binary(cls, no: float, yes: float, name: str, wording: str) -> Self:
+        """Return a design of two answers and outputs, from the probability of "yes" given each."""
         return cls([[1 - no, 1 - yes], [no, yes]], name, wording)
 
     @classmethod
     def warner(cls, p: float) -> Self:
-        """Mirrored questions: with probability p the card asks for the trait, else for its lack.
+        """Mirrored questions: with probability p a card asks for the trait, otherwise for its lack.
 
         Parameters
         ----------
@@ -256,119 +272,125 @@ class ResponseDesign(Tagged, tag="response-design"):
         Returns
         -------
         ResponseDesign
-            Warner, JASA 60, 1965: (share of yes + p - 1) / (2 p - 1).
+            Warner, JASA 60, 1965: (proportion of yes + p - 1) / (2 p - 1).
         """
-        return cls._of_yes(1 - p, p, f"warner(p={p:g})", _WARNER)
+        return cls._binary(1 - p, p, f"warner(p={p:g})", _WARNER)
 
     @classmethod
     def forced(cls, p_truth: float, p_yes: float | Sequence[float]) -> Self:
-        """Forced response: the die says to tell the truth, or what to say instead.
+        """Forced response: a die asks for the truth or for a certain answer.
 
         Parameters
         ----------
         p_truth : float
             Probability of the truth.
         p_yes : float, or sequence of shape (n_answers,)
-            Probability of a forced "yes", a forced "no" taking the rest; or of each answer, where
-            there are more than two.
+            Probability of a forced "yes"; a forced "no" has the remaining probability. For more
+            than two answers, the probability of each forced answer.
 
         Returns
         -------
         ResponseDesign
-            Boruch, American Sociologist 6, 1971: (share of yes - p_yes) / p_truth.
+            Boruch, American Sociologist 6, 1971: (proportion of yes - p_yes) / p_truth.
         """
-        given: Any = np.asarray(p_yes, dtype=float)
-        said = given if given.ndim else np.array([1 - p_truth - given, given])
-        channel, shown = p_truth * np.eye(len(said)) + said[:, None], given.tolist()
-        return cls(channel, f"forced(p_truth={p_truth:g}, p_yes={shown})", _FORCED)
+        probabilities: Any = np.asarray(p_yes, dtype=float)
+        forced = probabilities
+        if probabilities.ndim == 0:
+            forced = np.array([1 - p_truth - probabilities, probabilities])
+        channel = p_truth * np.eye(len(forced)) + forced[:, None]
+        name = f"forced(p_truth={p_truth:g}, p_yes={probabilities.tolist()})"
+        return cls(channel, name, _FORCED)
 
     @classmethod
     def crosswise(cls, p: float) -> Self:
-        """Crosswise model: whether the answers to a harmless question and to this one are the same.
+        """Crosswise model: are the answers to a harmless and to the sensitive question the same.
 
         Parameters
         ----------
         p : float
-            Share of "yes" to the harmless question, which is independent; not 1/2.
+            Proportion of "yes" to the harmless question, which must be independent; not 1/2.
 
         Returns
         -------
         ResponseDesign
-            Yu, Tian and Tang, Metrika 67, 2008: (share of same + p - 1) / (2 p - 1).
+            Yu, Tian and Tang, Metrika 67, 2008: (proportion of same + p - 1) / (2 p - 1).
         """
         text = "Are your answers to both questions the same, or are they different?"
-        return cls._of_yes(1 - p, p, f"crosswise(p={p:g})", text)
+        return cls._binary(1 - p, p, f"crosswise(p={p:g})", text)
 
     @classmethod
     def triangular(cls, p: float) -> Self:
-        """Triangular model: whether one has at least one of a harmless trait and this one.
+        """Triangular model: does a respondent have a harmless trait, the sensitive trait or both.
 
-        Not private: "neither" says that one has not got the trait.
+        Not private: "neither" reveals that the respondent does not have the sensitive trait.
 
         Parameters
         ----------
         p : float
-            Share of people with the harmless trait, which is independent.
+            Proportion of people with the harmless trait, which must be independent.
 
         Returns
         -------
         ResponseDesign
-            Yu, Tian and Tang, Metrika 67, 2008: (share of "at least one" - p) / (1 - p).
+            Yu, Tian and Tang, Metrika 67, 2008: (proportion of "at least one" - p) / (1 - p).
         """
         text = "Is neither of the two sentences true of you (no), or at least one (yes)?"
-        return cls._of_yes(p, 1, f"triangular(p={p:g})", text)
+        return cls._binary(p, 1, f"triangular(p={p:g})", text)
 
     @classmethod
     def unrelated(cls, p: float, prevalence: float) -> Self:
-        """Unrelated question: with probability p the sensitive one, else a harmless one.
+        """Unrelated question: the sensitive question with probability p, or a harmless question.
 
         Parameters
         ----------
         p : float
             Probability of the sensitive question.
         prevalence : float
-            Known share of "yes" to the harmless one.
+            Known proportion of "yes" to the harmless question.
 
         Returns
         -------
         ResponseDesign
-            Greenberg et al., JASA 64, 1969: (share of yes - (1 - p) prevalence) / p.
+            Greenberg et al., JASA 64, 1969: (proportion of yes - (1 - p) prevalence) / p.
         """
         other = (1 - p) * prevalence
         text = "Draw a card, and answer the question on it with yes or no."
-        return cls._of_yes(other, p + other, f"unrelated(p={p:g}, prevalence={prevalence:g})", text)
+        return cls._binary(other, p + other, f"unrelated(p={p:g}, prevalence={prevalence:g})", text)
 
     @classmethod
     def kuk(cls, p1: float, p2: float, cards: int = 1) -> Self:
-        """Kuk's cards: who has the trait draws from the first deck, others from the second.
+        """Kuk's cards: respondents with the trait draw from the first deck, others from the second.
 
         With one card and ``p2 = 1 - p1`` it is the disguised response of Blair, Imai and Zhou.
 
         Parameters
         ----------
         p1, p2 : float
-            Share of red cards in the first and in the second deck.
+            Proportion of red cards in the first and in the second deck.
         cards : int, default=1
-            Cards that are drawn, each from the whole deck; the number of red ones is reported.
+            Number of cards to draw, each from the whole deck. The respondent reports the number of
+            red cards.
 
         Returns
         -------
         ResponseDesign
-            Kuk, Biometrika 77, 1990. With one card the estimate is his, (share of red - p2) /
-            (p1 - p2); with more it is the least squares one, which uses all of the law of the
-            number of red cards, and has less variance at even shares.
+            Kuk, Biometrika 77, 1990. With one card the estimate is Kuk's estimate, (proportion of
+            red - p2) / (p1 - p2). With several cards it is the least-squares estimate, which uses
+            the whole distribution of the number of red cards and has a smaller variance at equal
+            proportions.
         """
         red = np.arange(cards + 1)[:, None]
-        ways, chances = np.array([[math.comb(cards, k)] for k in range(cards + 1)]), [p2, p1]
+        ways = np.array([[math.comb(cards, k)] for k in range(cards + 1)])
+        chances = [p2, p1]
         channel = ways * np.power(chances, red) * np.power(1 - np.array(chances), cards - red)
         text = f"Draw {cards} card(s) from the deck of your answer, and say how many are red."
         return cls(channel, f"kuk(p1={p1:g}, p2={p2:g}, cards={cards})", text)
 
     @classmethod
     def mangat(cls, p: float) -> Self:
-        """Mangat's design: who has the trait says yes, and others answer Warner's question.
+        """Mangat's design: respondents with the trait say yes, others answer Warner's question.
 
-        Not private: "no" says that one has not got the trait.
+        Not private: "no" reveals that the respondent does not have the trait.
 
         Parameters
         ----------
@@ -378,21 +400,21 @@ class ResponseDesign(Tagged, tag="response-design"):
         Returns
         -------
         ResponseDesign
-            Mangat, JRSS B 56, 1994: (share of yes + p - 1) / p.
+            Mangat, JRSS B 56, 1994: (proportion of yes + p - 1) / p.
         """
         text = 'If you did, say yes. If not, draw a card: is "I did" or "I did not" on it true?'
-        return cls._of_yes(1 - p, 1, f"mangat(p={p:g})", text)
+        return cls._binary(1 - p, 1, f"mangat(p={p:g})", text)
 
     @classmethod
     def custom(cls, matrix: ArrayLike, wording: str = "") -> Self:
-        """Any other design.
+        """Return a design with another matrix.
 
         Parameters
         ----------
         matrix : array-like of shape (n_outputs, n_answers)
             Probability of each output given each true answer; columns sum to 1.
         wording : str, default=""
-            What the interviewer says.
+            Text for the interviewer.
 
         Returns
         -------
@@ -407,7 +429,7 @@ _FORCED = "Roll the die, and do not show it. It tells you to say the truth, or w
 
 
 class DesignOracle(MatrixOracle, tag="design-oracle"):
-    """The oracle of a :class:`ResponseDesign`, whose reports are answers to an interviewer.
+    """The oracle of a :class:`ResponseDesign`. Its reports are responses to an interviewer.
 
     %(parameters)s
     design : ResponseDesign
@@ -441,14 +463,15 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]
-        """The design's; where it is not private, that of a probability of 2**-64."""
+        """Epsilon of the design. If it is not private, probabilities of 0 count as 2**-64."""
         return min(self.design.epsilon, _RESOLUTION)
 
     def _make_mechanism(self, domain):
         if domain.size != self.design.channel.shape[1]:
             raise ValueError(
-                f"The design {self.design.name} has {self.design.channel.shape[1]} answers, and "
-                f"there are {domain.size} categories: design.oracle(categories=[..]) names each."
+                f"The design {self.design.name} has {self.design.channel.shape[1]} answers, but "
+                f"there are {domain.size} categories. Use design.oracle(categories=[..]) with a "
+                "category for each answer."
             )
         return MatrixChannel(self.design.integers)
 
@@ -460,7 +483,8 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
         if math.isinf(self.design.epsilon):
             raise ValueError(
                 f"The design {self.design.name} is not private: one of its outputs excludes an "
-                "answer. Answers are read, and none are made: take a design of a finite epsilon."
+                "answer, so the oracle only reads responses and makes none. Use a design with a "
+                "finite epsilon."
             )
 
     def _collect(self, X, sample_weight, *, is_new):
@@ -468,24 +492,28 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
             self._refuse_open()
         elif not hasattr(X, "configuration"):
             rows = as_vector(X)
-            if any(isinstance(one, str) for one in rows.tolist()):
+            if any(isinstance(row, str) for row in rows.tolist()):
                 raise ValueError(
-                    f"Answers to {self.design.name} are numbers of its outputs, from 0 to "
+                    f"Responses to {self.design.name} must be numbers of its outputs, from 0 to "
                     f'{len(self.design.channel) - 1} (0 is "no" or "different", 1 is "yes" or '
-                    '"same"), got text: number them as the interviewer reads them out.'
+                    '"same"), got text. Number the outputs in the order of the rows of the design.'
                 )
-            said = np.array([not is_missing(one) for one in rows.tolist()])
-            if n_missing := len(said) - int(said.sum()):
-                what = f"{n_missing:,} of {len(said):,} answers are missing, and left out"
-                warnings.warn(f"{what}: the estimate is of those who answered.", stacklevel=3)
-                X = np.array(rows[said].tolist(), dtype=float)
+            is_response = np.array([not is_missing(row) for row in rows.tolist()])
+            if n_missing := len(rows) - int(is_response.sum()):
+                warnings.warn(
+                    f"{n_missing:,} of {len(rows):,} responses are missing and omitted. The "
+                    "estimate refers to the respondents with a response.",
+                    stacklevel=3,
+                )
+                X = np.array(rows[is_response].tolist(), dtype=float)
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X
-                sample_weight = None if sample_weight is None else np.asarray(sample_weight)[said]
+                if sample_weight is not None:
+                    sample_weight = np.asarray(sample_weight)[is_response]
         return super()._collect(X, sample_weight, is_new=is_new)
 
     def _estimate_of(self, state):
         estimate = super()._estimate_of(state)
         if math.isfinite(self.design.epsilon):
             return estimate
-        text = f"The design {self.design.name} is not private: some answers tell on respondents."
+        text = f"The design {self.design.name} is not private: some responses reveal the answer."
         return replace(estimate, caveats=(*estimate.caveats, text))

@@ -1,4 +1,4 @@
-"""Tables of several columns: estimates that answer questions about users, and make rows."""
+"""Sets of tables of several columns. They answer queries about users, and sample synthetic rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Conjunction = Mapping[Any, Any]
 class TableSet(EstimateSet, tag="table-set"):
     """Estimated tables of several columns of the same users.
 
-    The name of a table is the tuple of its columns, in the order of the domains; that of a single
-    column is the column itself. ``tables["b", "a"]`` is the transpose of ``tables["a", "b"]``.
-    Post-processors take a set and return one, see :class:`~sklearn_ldp.EstimateSet`.
+    The name of a table is the tuple of its columns, in the order of the domains. The name of a
+    table of a single column is the column itself. ``tables["b", "a"]`` is the transpose of
+    ``tables["a", "b"]``. Post-processors accept and return sets, see
+    :class:`~sklearn_ldp.EstimateSet`.
 
     Parameters
     ----------
@@ -38,13 +39,13 @@ class TableSet(EstimateSet, tag="table-set"):
     domain : RecordDomain
         The domains of all columns.
     views : sequence of TableView
-        The independent estimates that the tables were made of.
+        The independent estimates from which the tables were computed.
     mixture : ClassMixture, default=None
-        The joint model that the tables are from, if there is one.
+        The joint model of the tables, if there is one.
 
     See Also
     --------
-    MarginalOracle : Collects tables, and returns such a set.
+    MarginalOracle : Collects tables and returns such a set.
     Consistent : Makes its tables agree with each other.
     LatentClasses : Fits a joint model, which is more accurate.
 
@@ -92,15 +93,15 @@ class TableSet(EstimateSet, tag="table-set"):
     with_parts.__doc__ = EstimateSet.with_parts.__doc__
 
     def of_shards(self, shards: Mapping[Any, np.ndarray]) -> TableSet:
-        made = super().of_shards(shards)
-        tables: dict[Subset, Any] = {self.columns_of[name]: made[name] for name in shards}
+        estimates = super().of_shards(shards)
+        tables: dict[Subset, Any] = {self.columns_of[name]: estimates[name] for name in shards}
         views = []
         for view in self.views:
             table = tables.get(view.columns)
             if table is not None:
                 view = replace(view, values=table.values[0], noise=table.noise)
             views.append(view)
-        return TableSet(made, self.domain, views)
+        return TableSet(estimates, self.domain, views)
 
     of_shards.__doc__ = EstimateSet.of_shards.__doc__
 
@@ -112,8 +113,9 @@ class TableSet(EstimateSet, tag="table-set"):
         return super().__getitem__(name)
 
     def _transposed(self, name: tuple, wanted: tuple) -> FrequencyEstimate:
-        """A table with its columns in another order."""
-        table, axes = self._parts[name], [name.index(key) for key in wanted]
+        """Return a table with its columns in another order."""
+        table = self._parts[name]
+        axes = [name.index(key) for key in wanted]
         shape = [self.domain.columns[key].size for key in name]
         order = np.arange(table.shape[1]).reshape(shape).transpose(axes).ravel()
         categories = [tuple(table.categories[i][a] for a in axes) for i in order.tolist()]
@@ -124,7 +126,7 @@ class TableSet(EstimateSet, tag="table-set"):
             changes["raw_values"] = table.raw_values[:, order]
         return replace(table, categories=objects(categories), **changes)
 
-    # -- what it is of ------------------------------------------------------------------------
+    # -- columns and cells --------------------------------------------------------------------
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of categories of each column."""
@@ -155,13 +157,13 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            If it has no users, or several estimates.
+            If the table has no users or several estimates.
         """
         values = self[name].values
         if len(values) == 1:
             return values[0]
-        what = f"{len(values)} estimates" if len(values) else "no users"
-        raise ValueError(f"The table {name!r} must have one estimate for this, it has {what}.")
+        content = f"{len(values)} estimates" if len(values) else "no users"
+        raise ValueError(f"The table {name!r} must have a single estimate, but it has {content}.")
 
     def crosstab(self, rows: Any, columns: Any, normalize: str = "all") -> DataFrame:
         """Return the table of two columns as a pandas DataFrame.
@@ -169,25 +171,27 @@ class TableSet(EstimateSet, tag="table-set"):
         Parameters
         ----------
         rows, columns : str
-            The column whose categories are the rows, and the one whose categories are the columns.
+            The column of the survey for the rows, and the column of the survey for the columns.
         normalize : {"all", "index", "columns"}, default="all"
-            What sums to 1, as in ``pandas.crosstab``: all combinations, each row, or each column.
-            The quotients of noisy numbers are good where their divisors are large.
+            The cells with the sum 1, as in ``pandas.crosstab``: all cells, the cells of each row,
+            or the cells of each column. Quotients of noisy numbers are accurate if their divisors
+            are large.
 
         Returns
         -------
         pandas.DataFrame
-            The shares of all combinations; among all users, or among those of a row or a column.
+            The frequencies of all combinations among all users, or among the users of a row or a
+            column.
 
         Raises
         ------
         ValueError
-            If there is no table of the two, it has several estimates, or a row or a column to be
-            divided by has an estimate that is not above 0.
+            If there is no table of the two columns, if it has several estimates, or if the divisor
+            of a row or a column is not above 0.
         """
         if normalize not in ("all", "index", "columns"):
-            known = '"all", "index" or "columns"'
-            raise ValueError(f"Argument normalize must be {known}, got {normalize!r}.")
+            expected = '"all", "index" or "columns"'
+            raise ValueError(f"Argument normalize must be {expected}, got {normalize!r}.")
         pd = import_pandas("TableSet.crosstab")
         pair = self._pair_name(rows, columns)
         index, others = (pd.Index(self.domain.columns[key].labels, name=key) for key in pair)
@@ -201,28 +205,28 @@ class TableSet(EstimateSet, tag="table-set"):
         _check_divisors(totals.to_numpy(), rows if by_row else columns)
         return table.div(totals, axis=int(not by_row))
 
-    # -- asking -------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
     def answer(self, conjunction: Conjunction, given: Conjunction | None = None) -> np.ndarray:
-        """Return the share of users for whom several conditions hold at once.
+        """Return the frequency of users who satisfy several conditions.
 
         Parameters
         ----------
         conjunction : mapping of str to category or list of categories
-            For some columns, the category that users have, or those of which they have one.
+            Conditions: maps a column to a category, or to a list of allowed categories.
         given : mapping of str to category or list of categories, default=None
-            Among which users the share is; None means all.
+            Conditions of the users among whom the frequency is computed. If None, use all users.
 
         Returns
         -------
         ndarray of shape (n_estimates, 1)
-            From the table with the least noise among those that have all the columns; from the
-            joint model if there is no such table.
+            The frequency. It is computed from the table with the smallest noise among the tables
+            that contain all columns, or from the joint model if there is no such table.
 
         Raises
         ------
         ValueError
             If a column or a category does not exist; or if no table has all the columns and there
-            is no joint model; or if the estimated share of `given` is not above 0.
+            is no joint model; or if the estimated frequency of `given` is not above 0.
 
         Examples
         --------
@@ -237,13 +241,13 @@ class TableSet(EstimateSet, tag="table-set"):
         cell = {**condition, **codes}
         for j in set(condition) & set(codes):
             cell[j] = np.intersect1d(condition[j], codes[j])
-        name = self._covering(cell)  # one table has both shares, so that they agree
+        name = self._covering(cell)  # both frequencies are from the same table, so that they agree
         divisors = self._share(name, condition)
         _check_divisors(divisors, given)
         return self._share(name, cell) / divisors
 
     def _share(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
-        """The share of users with these codes in a table, or in the joint model (None)."""
+        """Return the frequency of these codes in a table, or in the joint model (None)."""
         if name is None:
             assert self.mixture is not None
             return np.array([[self.mixture.conjunction(codes)]])
@@ -259,9 +263,9 @@ class TableSet(EstimateSet, tag="table-set"):
         level : float
             Probability that the interval covers the true answer.
         conjunction : mapping of str to category or list of categories
-            As for `answer`.
+            Conditions, as for `answer`.
         of : {"users", "population"}, default="users"
-            Whom the interval is about, see :mod:`sklearn_ldp.inference`.
+            The people that the interval refers to, see :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
@@ -271,30 +275,31 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            As for `answer`; or if no table has all the columns, or the tables are post-processed
-            (``Consistent(non_negative=False)`` has intervals).
+            For the reasons of `answer`, or if no table has all the columns, or if the tables are
+            post-processed (``Consistent(non_negative=False)`` has intervals).
         """
         codes = self._codes(conjunction)
         name = self._covering(codes)
         if name is None:
             raise ValueError(
-                "A joint model has no intervals: ask for the columns of one table, such as "
+                "A joint model has no intervals. Use the columns of one table, such as "
                 f"{next(reversed(self._parts))!r}, in a set that is not post-processed."
             )
         return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
 
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
-        """The codes that are allowed, by the position of the column."""
+        """Return the allowed codes, by the position of the column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(
-                f"A conjunction is a mapping like {{'sex': 0, 'age': [1, 2]}}, got {conjunction!r}."
+                "A conjunction must be a mapping like {'sex': 0, 'age': [1, 2]}, got "
+                f"{conjunction!r}."
             )
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
         for key, wanted in conjunction.items():
             if key not in places:
-                known = ", ".join(map(repr, places))
-                raise ValueError(f"There is no column {key!r}; there are {known}.")
+                columns = ", ".join(map(repr, places))
+                raise ValueError(f"There is no column {key!r}. The columns are {columns}.")
             listed = list(wanted) if isinstance(wanted, (list, np.ndarray, range)) else [wanted]
             if not listed:
                 raise ValueError(f"The condition on {key!r} lists no category.")
@@ -303,26 +308,29 @@ class TableSet(EstimateSet, tag="table-set"):
         return codes
 
     def _covering(self, codes: dict[int, np.ndarray]) -> Any:
-        """The name of the least noisy table that has these columns; None asks the model."""
-        known, wanted = self.columns_of.items(), set(codes)
-        fitting = [name for name, columns in known if wanted <= set(columns) and len(self[name])]
+        """Return the name of the least noisy table with these columns, or None for the model."""
+        fitting = [
+            name
+            for name, columns in self.columns_of.items()
+            if set(codes) <= set(columns) and len(self[name])
+        ]
         if not fitting:
             if self.mixture is not None:
                 return None
             names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
             raise ValueError(
-                f"No table has all of the columns {names}: collect tables of order {len(codes)}, "
-                "or fit LatentClasses(), whose joint model answers."
+                f"No table has all of the columns {names}. Collect tables of order {len(codes)}, "
+                "or fit LatentClasses(), which has a joint model of all columns."
             )
         return min(fitting, key=self._noise_of)
 
     def _noise_of(self, name: Any) -> float:
-        """The squared error of a table, about; its number of cells if that is not known."""
+        """Return the approximate squared error of a table, or a large number if it is unknown."""
         noise, n_cells = self[name].noise, self[name].shape[1]
         return n_cells * (1.0 if noise is None else float(np.mean(noise.std)) ** 2)
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
-        """The query of a conjunction over the cells of a table."""
+        """Return the query of a conjunction over the cells of a table."""
         sizes = {j: self.sizes[j] for j in self.columns_of[name]}
         row = np.zeros(list(sizes.values()))
         row[np.ix_(*(codes.get(j, np.arange(size)) for j, size in sizes.items()))] = 1
@@ -336,7 +344,7 @@ class TableSet(EstimateSet, tag="table-set"):
         first, second : str
             The columns.
         of : {"population", "users"}, default="population"
-            Among whom, see :func:`~sklearn_ldp.inference.independence`.
+            The people that the test refers to, see :func:`~sklearn_ldp.inference.independence`.
 
         Returns
         -------
@@ -346,12 +354,12 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            If there is no table of the two columns, or its noise is not known.
+            If there is no table of the two columns, or its noise is unknown.
         """
         return independence(self.pair(first, second).as_raw(), of=of)
 
     def pair(self, first: Any, second: Any) -> FrequencyEstimate:
-        """Return the table of two columns, whichever comes first in the domains.
+        """Return the table of two columns, in any order of the arguments.
 
         Parameters
         ----------
@@ -361,32 +369,34 @@ class TableSet(EstimateSet, tag="table-set"):
         Returns
         -------
         FrequencyEstimate
-            Their table; in its categories, the columns are in the order of the domains.
+            The table. In its categories, the columns are in the order of the domains.
 
         Raises
         ------
         ValueError
-            If there is no table of the two.
+            If there is no table of the two columns.
         """
         return self[self._pair_name(first, second)]
 
     def _pair_name(self, first: Any, second: Any) -> tuple:
-        """The name of the table of two columns."""
+        """Return the name of the table of two columns."""
         name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
-            known = ", ".join(map(repr, self._parts))
-            raise ValueError(f"There is no table of {first!r} and {second!r}; there are {known}.")
+            tables = ", ".join(map(repr, self._parts))
+            raise ValueError(
+                f"There is no table of {first!r} and {second!r}. The tables are {tables}."
+            )
         return name
 
     # -- rows ---------------------------------------------------------------------------------
     def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:
-        """Draw synthetic users whose tables are those of this set, as nearly as a model can.
+        """Draw synthetic users from a model of the tables of the set.
 
-        Privacy: costs none. The rows are made from the estimates alone.
+        Privacy: the method spends no epsilon, because it uses only the estimates.
 
-        The model is a mixture of classes of users in which columns are independent, fitted to the
-        tables of the set. Where the tables are so noisy that no users could have them, the rows
-        cannot have them, either.
+        The model is a mixture of classes of users, fitted to the tables of the set. Within each
+        class, columns are independent. The tables of the rows approximate the tables of the set.
+        If the tables are so noisy that no users could have them, the rows have different tables.
 
         Parameters
         ----------
@@ -398,9 +408,9 @@ class TableSet(EstimateSet, tag="table-set"):
         Returns
         -------
         pandas.DataFrame
-            One row per synthetic user, with the columns of the domains: numbers where the domain
-            has numbers, otherwise categorical with the levels of the domain; a missing answer is
-            missing.
+            One row per synthetic user, with the columns of the domains. A column is numeric if its
+            domain is numeric, otherwise it is categorical with the levels of the domain. A missing
+            answer is a missing value.
 
         Raises
         ------
@@ -412,36 +422,39 @@ class TableSet(EstimateSet, tag="table-set"):
             raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
         negative = [name for name in self if self.row(name).min() < -1e-6]
         if negative:
-            what = f"tables without negative cells, {negative[0]!r} has some"
-            how = "apply Consistent() or LatentClasses() first"
-            raise ValueError(f"TableSet.sample needs {what}: {how}.")
+            raise ValueError(
+                f"TableSet.sample needs tables without negative cells, but {negative[0]!r} has "
+                "some. Apply Consistent() or LatentClasses() first."
+            )
         if not hasattr(self, "_sampled_from"):
             tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
             self._sampled_from = mixture_of_tables(self.sizes, tables, self.mixture)
         codes = self._sampled_from.sample(int(n_rows), as_generator(random_state))
         columns = {}
-        for (key, domain), of_column in zip(self.domain.columns.items(), codes.T, strict=True):
+        for (key, domain), column_codes in zip(self.domain.columns.items(), codes.T, strict=True):
             categories = domain.categories
             if categories.dtype.kind in "iufb":
-                columns[key] = categories[of_column]
+                columns[key] = categories[column_codes]
             else:
-                is_listed = ~np.array([is_missing(one) for one in categories.tolist()])
-                places = np.where(is_listed, np.cumsum(is_listed) - 1, -1)  # -1 is pandas' missing
-                levels = categories[is_listed].tolist()
-                columns[key] = pd.Categorical.from_codes(places[of_column], levels)
+                is_level = ~np.array([is_missing(category) for category in categories.tolist()])
+                # In pandas, the code of a missing value is -1.
+                level_codes = np.where(is_level, np.cumsum(is_level) - 1, -1)
+                levels = categories[is_level].tolist()
+                columns[key] = pd.Categorical.from_codes(level_codes[column_codes], levels)
         return pd.DataFrame(columns)
 
     def _heading(self) -> str:
         n_cells = sum(table.shape[1] for table in self.values())
         is_product = self.mixture is not None and len(self.mixture.shares) == 1
-        model = ", of a model in which columns are independent" if is_product else ""
+        model = ", from a model with independent columns" if is_product else ""
         return f"TableSet of {counted(len(self), 'table')} with {n_cells:,} cells{model}"
 
 
-def _check_divisors(shares: np.ndarray, what: Any) -> None:
-    """Refuse to divide by the estimated share of nobody."""
-    if not np.all(shares > 0):
+def _check_divisors(frequencies: np.ndarray, condition: Any) -> None:
+    """Raise an error if a frequency to divide by is not above 0."""
+    if not np.all(frequencies > 0):
         raise ValueError(
-            f"Shares among users by {what!r} need estimates > 0 of these, got {shares.min():.3g}: "
-            "apply Consistent() or LatentClasses() first, or ask for the share of all users."
+            f"Frequencies among users by {condition!r} need an estimated frequency > 0 of these "
+            f"users, got {frequencies.min():.3g}. Apply Consistent() or LatentClasses() first, or "
+            "compute the frequency among all users."
         )

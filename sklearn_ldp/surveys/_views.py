@@ -1,4 +1,4 @@
-"""Views: independent estimates of tables, or of parities, and the noise of combining them."""
+"""Views: independent estimates of tables or parities, and the noise of their combinations."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from .._core.noise import MULTINOMIAL, Covariances, Noise, Term, every_category
 from .._core.support.locks import cached_property
 from .._core.support.state import Uncached
 from .._core.support.tags import Tagged
-from ._components import Components, Subset, centred, subsets
+from ._components import Components, Subset, centered, subsets
 from ._plan import noise_per_dimension
 
 
 @dataclass(frozen=True, eq=False)
 class TableView(Tagged, tag="table-view"):
-    """The answers of the users who were asked about one table, or one parity."""
+    """The estimate from the users who were asked about a certain table or parity."""
 
     columns: Subset  # positions of the columns, rising
-    # (n_cells,): raw estimates of the cells in C order; of the two values of the parity.
+    # (n_cells,): raw estimates of the cells in C order, or of the two values of the parity.
     values: np.ndarray
     noise: Noise  # the noise of this estimate
-    # Sum of the variances of all cells under uniform frequencies, times those who were asked.
+    # Sum of the variances of all cells under uniform frequencies, times the number of users of
+    # this view.
     total_variance: float
     is_parity: bool = False  # whether users were asked for the parity of the columns
 
     @property
-    def of_draw(self) -> Noise:
-        """The noise of the reports and of one draw of those who were asked from a population."""
+    def population_noise(self) -> Noise:
+        """The noise of the reports and of drawing this view's users from a population."""
         return self.noise.of_reports().of_population()
 
     @cached_property
@@ -54,14 +55,15 @@ class TableView(Tagged, tag="table-view"):
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
-    """Return the components that fit all views best."""
-    columns, values = [v.columns for v in views], [v.values for v in views]
+    """Return the least-squares components of all views."""
+    columns = [view.columns for view in views]
+    values = [view.values for view in views]
     if not views[0].is_parity:
-        return Components.of_tables(sizes, columns, values, [v.variance for v in views])
-    made = [parity_signs(len(v.columns)) * (v.values[0] - v.values[1]) for v in views]
+        return Components.of_tables(sizes, columns, values, [view.variance for view in views])
+    cells = [parity_signs(len(v.columns)) * (v.values[0] - v.values[1]) for v in views]
     # A component has 2^|S| cells of theta / 2^|S|, and theta is the difference of two cells.
-    precisions = [len(own) / (2 * v.variance) for own, v in zip(made, views, strict=True)]
-    return Components.given(sizes, columns, made, precisions)
+    precisions = [len(own) / (2 * view.variance) for own, view in zip(cells, views, strict=True)]
+    return Components.from_values(sizes, columns, cells, precisions)
 
 
 def parity_signs(order: int) -> np.ndarray:
@@ -81,17 +83,21 @@ def combined_tables(
     n_users: int,
     caveats: tuple[str, ...] = (),
 ) -> dict[Any, FrequencyEstimate]:
-    """Return the best linear combinations of all views."""
-    # One that nobody has told about has no rows.
-    told = [own for own in wanted.values() if components.squared_error(own) < math.inf]
-    made, tables = dict(zip(told, components.tables(told), strict=True)), {}
-    for name, own in wanted.items():
-        joint, noise = domain.joint(own), None
-        if own in made:
-            law = TableLaw(components.sizes, own, views, components, n_users)
-            noise = Noise([Term(law)], n_users)
-        values = [made[own]] if own in made else np.empty((0, joint.size))
-        tables[name] = FrequencyEstimate(values, joint, noise, caveats=caveats)
+    """Return the best linear combinations of all views. A table without users has no rows."""
+    covered = [
+        columns for columns in wanted.values() if components.squared_error(columns) < math.inf
+    ]
+    cells = dict(zip(covered, components.tables(covered), strict=True))
+    tables = {}
+    for name, columns in wanted.items():
+        joint = domain.joint(columns)
+        if columns in cells:
+            law = TableLaw(components.sizes, columns, views, components, n_users)
+            tables[name] = FrequencyEstimate(
+                [cells[columns]], joint, Noise([Term(law)], n_users), caveats=caveats
+            )
+        else:
+            tables[name] = FrequencyEstimate(np.empty((0, joint.size)), joint, caveats=caveats)
     return tables
 
 
@@ -99,17 +105,18 @@ def combined_tables(
 class TableLaw(Uncached, tag="table-law"):
     """The errors of a table that is the best linear combination of independent views."""
 
-    # An answer is a sum over the views, and so is its variance. The frequencies of the views'
-    # own cells, on which it depends, are taken from the best tables.
+    # An answer is a sum over the views, and its variance is the sum of the variances of the views.
+    # These depend on the frequencies of the views' own cells, which the best tables provide.
     # The users of each view are a random part of all users. As a sample of a population, their
-    # frequencies have the variance of a multinomial law; of that, what all users have in common
-    # is no error. Both are exact, up to a factor n / (n - 1).
-    # For a set S of columns let C_S take the component of S from a table: the means over all
-    # other columns, centred along each column of S. With n_S cells over the columns of S and
-    # the precision of the component, an answer with weights a on the table T has on a view V of
-    # variance v the weights `sum over S in both of n_S / (n_V v precision_S) C_S a`, the same
-    # for all cells that differ in other columns. Means and centring are symmetric, so its
-    # transpose is the same with T and V exchanged: see `_moved`.
+    # frequencies have the variance of a multinomial distribution. The variance of the frequencies
+    # among all users is subtracted, because these frequencies are the ones to be estimated. Both
+    # variances are exact, up to a factor n / (n - 1).
+    # For a set S of columns let C_S map a table to its component of S: the means over all other
+    # columns, centered along each column of S. Let n_S be the number of cells over the columns of
+    # S, and n_V the number of cells of a view V of variance v. An answer with weights a on the
+    # table T has on V the weights `sum over S in both of n_S / (n_V v precision_S) C_S a`, which
+    # are equal for all cells that differ in other columns only. Means and centering are symmetric,
+    # so the transpose is the same map with T and V exchanged: see `_transferred`.
 
     _sizes: tuple[int, ...]  # number of categories of each column
     _table: Subset  # the columns of the table
@@ -118,7 +125,7 @@ class TableLaw(Uncached, tag="table-law"):
     _n_users: int  # number of all users
 
     slope = curvature = half_count = 0.0
-    of_all_users = True  # its variances are not those of one user, to be divided by their number
+    of_all_users = True  # its variances refer to all users, and not to a single user
 
     def __check_state__(self) -> None:
         if self._n_users < 1 or self._components.sizes != self._sizes:
@@ -130,7 +137,7 @@ class TableLaw(Uncached, tag="table-law"):
 
     @cached_property
     def null_variance(self) -> float:
-        """Variance of the estimate of a cell that nobody has, the mean over cells."""
+        """Variance of the estimate of a cell with frequency 0, the mean over cells."""
         return self._components.squared_error(self._table) / self._n_cells(self._table)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
@@ -141,24 +148,24 @@ class TableLaw(Uncached, tag="table-law"):
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
         """Return the covariance of linear answers."""
-        drawn = MULTINOMIAL.covariance(frequencies)
-        summands = [(1.0, self._of_views), (-1 / self._n_users, drawn)]
+        drawing = MULTINOMIAL.covariance(frequencies)
+        summands = [(1.0, self._view_covariances), (-1 / self._n_users, drawing)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
 
     @cached_property
-    def _of_views(self) -> Covariances:
+    def _view_covariances(self) -> Covariances:
         summands = []
         for view in self._views:
             table = view.values
             if not view.is_parity:
                 (table,) = self._components.tables([view.columns])
             plausible = np.maximum(table, 0)
-            summands.append((1.0, view.of_draw.at(plausible / plausible.sum())))
+            summands.append((1.0, view.population_noise.at(plausible / plausible.sum())))
         return Covariances(summands, self)
 
     @cached_property
     def _views(self) -> list[TableView]:
-        """The views that tell about the table."""
+        """The views that contribute to the table."""
         within = set(self._table)
         return [
             view
@@ -170,26 +177,28 @@ class TableLaw(Uncached, tag="table-law"):
     def _n_cells(self, columns: Subset) -> int:
         return math.prod(self._sizes[j] for j in columns)
 
-    def _taken(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
-        """The components of rows over the cells of some columns that the table also has."""
-        cells, found = rows.reshape(-1, *(self._sizes[j] for j in columns)), {}
+    def _shared_components(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
+        """Return the components of rows over some columns' cells that the table also has."""
+        cells = rows.reshape(-1, *(self._sizes[j] for j in columns))
+        components = {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
             axes = tuple(i for i, j in enumerate(columns) if j in subset)
             n_others = self._n_cells(columns) // self._n_cells(subset)
-            found[subset] = centred(cells, axes) / n_others
-        return found
+            components[subset] = centered(cells, axes) / n_others
+        return components
 
-    def _moved(
-        self, taken: dict[Subset, np.ndarray], columns: Subset, variance: float
+    def _transferred(
+        self, components: dict[Subset, np.ndarray], columns: Subset, variance: float
     ) -> np.ndarray:
-        """Rows over the cells of some columns that are made of components of another table."""
-        shape, total = tuple(self._sizes[j] for j in columns), np.zeros(())
+        """Return rows over the cells of some columns, made of components of another table."""
+        shape = tuple(self._sizes[j] for j in columns)
+        total = np.zeros(())
         for subset in subsets(tuple(j for j in columns if j in self._table)):
-            if subset not in taken:
+            if subset not in components:
                 continue
             kept = [size if j in subset else 1 for j, size in zip(columns, shape, strict=True)]
             spread = self._n_cells(subset) / self._n_cells(columns) / variance
-            row = taken[subset] * (spread / self._components.precision(subset))
+            row = components[subset] * (spread / self._components.precision(subset))
             total = row.reshape(len(row), *kept) + total
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
@@ -199,15 +208,17 @@ class TableLaw(Uncached, tag="table-law"):
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        taken, found = self._taken(dense, self._table), []
+        components = self._shared_components(dense, self._table)
+        answers = []
         for view in self._views:
             if view.is_parity:
-                of_theta = taken[view.columns].reshape(-1, len(parity_signs(len(view.columns))))
-                own = np.outer(of_theta @ parity_signs(len(view.columns)), [1.0, -1.0])
+                signs = parity_signs(len(view.columns))
+                cells = components[view.columns].reshape(-1, len(signs))
+                own = np.outer(cells @ signs, [1.0, -1.0])
             else:
-                own = self._moved(taken, view.columns, view.variance)
-            found.append(own.reshape(*dense.shape[:-1], -1))
-        return found
+                own = self._transferred(components, view.columns, view.variance)
+            answers.append(own.reshape(*dense.shape[:-1], -1))
+        return answers
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
         """Return the transpose of `pull` times a vector for each view.
@@ -222,6 +233,6 @@ class TableLaw(Uncached, tag="table-law"):
                 own = theta.reshape(shape) * (len(theta) / len(total))
                 total += np.broadcast_to(own, [self._sizes[j] for j in self._table]).ravel()
             else:
-                taken = self._taken(vector, view.columns)
-                total += self._moved(taken, self._table, view.variance)[0]
+                components = self._shared_components(vector, view.columns)
+                total += self._transferred(components, self._table, view.variance)[0]
         return total

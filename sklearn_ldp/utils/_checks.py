@@ -178,6 +178,9 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
         check_exact_epsilon,
         check_epsilon_of_assigned_parts,
         check_exact_support_probabilities,
+        check_unbiased_estimates,
+        check_joint_support,
+        check_covariance,
         check_domains_epsilons_and_batches,
         check_one_release,
         check_supports,
@@ -266,7 +269,8 @@ class _ScriptedCoins(Coins):
 
     def bernoulli(self, threshold, size):
         success = Fraction(threshold, TWO_64)
-        n, chances = int(np.prod(size)), [1 - success, success]
+        n = int(np.prod(size))
+        chances = [1 - success, success]
         return np.array([self._draw(2, chances) for _ in range(n)], dtype=bool).reshape(size)
 
     def integers(self, high, size):
@@ -342,14 +346,14 @@ def exact_report_distribution(
     return _distribution(channel.privatize, code)
 
 
-def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
+def _distribution(randomize: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
     """Add up, for one user, the probabilities of all random outcomes that give each report."""
     distribution: _Law = {}
     script: list[int] = []
     # Ends: because the scripts rise in lexicographic order and the outcomes are finitely many.
     while True:
         coins = _ScriptedCoins(script)
-        report = tuple(np.ravel(randomise(np.array([code]), coins)).tolist())
+        report = tuple(np.ravel(randomize(np.array([code]), coins)).tolist())
         distribution[report] = distribution.get(report, Fraction(0)) + coins.chance
         script = coins.outcomes
         # Ends: because each pass removes an outcome.
@@ -361,7 +365,7 @@ def _distribution(randomise: Callable[[np.ndarray, Any], np.ndarray], code: Any)
 
 
 _SMALL = 4  # categories: few enough to enumerate, and not a power of every field order
-_MOST_FALLS = 400  # the largest number of random outcomes that are enumerated in a large domain
+_MAX_OUTCOMES = 400  # the largest number of random outcomes that are enumerated in a large domain
 _EPSILONS = (0.1, 1.0, 6.0)
 
 
@@ -385,7 +389,7 @@ def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> 
     """Assert epsilon from the distributions of reports; `is_whole` forbids wasted budget too."""
     _assert_laws(laws)
     chances = ([law[report] for law in laws] for report in laws[0])
-    worst = max(max(one) / min(one) for one in chances)
+    worst = max(max(by_code) / min(by_code) for by_code in chances)
     bound = exp_lower_bound(epsilon)
     share = float(worst / bound - 1)
     remedy = "; round thresholds as `direct_threshold` does" if share < 1e-9 else ""
@@ -419,84 +423,172 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
     part = channel.public_part
     if part is None or part.privatize is None:
         return
-    assign, bound = part.privatize, exp_lower_bound(oracle.epsilon)
+    assign = part.privatize
+    bound = exp_lower_bound(oracle.epsilon)
     n_draws = part.n_values if part.n_draws is None else part.n_draws
     drawn = part.draw(np.arange).tolist()
     assert len(drawn) == n_draws, "`public_part.draw` does not return the requested number of parts"
     laws: list[_Law] = [{} for _ in range(_SMALL)]
     for value in range(part.n_values):
 
-        def randomise(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
+        def randomize(codes: np.ndarray, coins: Any, value: int = value) -> np.ndarray:
             return assign(codes, np.full(len(codes), value), coins)
 
-        given = [_distribution(randomise, code) for code in range(_SMALL)]
-        _assert_laws(given)
-        for report in given[0]:
-            chances = [law[report] for law in given]
+        conditional_laws = [_distribution(randomize, code) for code in range(_SMALL)]
+        _assert_laws(conditional_laws)
+        for report in conditional_laws[0]:
+            chances = [law[report] for law in conditional_laws]
             assert max(chances) <= bound * min(chances), "an assigned part exceeds epsilon"
             reports = channel.check_reports(np.array([report]))
             assert part.of_reports(reports).tolist() == [value], "a report contains another part"
         share = Fraction(drawn.count(value), n_draws)
-        for total, law in zip(laws, given, strict=True):
+        for total, law in zip(laws, conditional_laws, strict=True):
             for report, chance in law.items():
                 total[report] = total.get(report, Fraction(0)) + share * chance
     expected = [exact_report_distribution(channel, code) for code in range(_SMALL)]
     assert laws == expected, "drawing a part, and randomizing given it, differs from `privatize`"
 
 
+class _Enumeration:
+    """All possible reports of users with certain codes, with their exact probabilities.
+
+    Attributes
+    ----------
+    channel : Channel or other mechanism
+        A mechanism with few random bits.
+    codes : ndarray of shape (n_codes,)
+        The codes of the users.
+    laws : list of dict
+        For each code, the exact distribution of the report.
+    reports : list of tuple
+        All reports that occur, sorted.
+    probabilities : ndarray of shape (n_codes, n_reports)
+        Probability of each report for each code.
+    counts : ndarray of shape (n_reports, n_codes) or None
+        Whether each report supports each code. None if reports support no categories.
+    values : ndarray of shape (n_reports, n_codes)
+        The estimate of each code from each single report.
+    """
+
+    def __init__(self, channel: Any, codes: np.ndarray) -> None:
+        self.channel = channel
+        self.codes = codes
+        self.laws = [exact_report_distribution(channel, int(code)) for code in codes]
+        self.reports = sorted(set().union(*self.laws))
+        self.probabilities = np.array(
+            [[float(law.get(report, 0)) for report in self.reports] for law in self.laws]
+        )
+        shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
+        batches = [
+            channel.check_reports(np.array(report).reshape(shape)) for report in self.reports
+        ]
+        self.counts: Any = None
+        if isinstance(channel, Channel):
+            self.counts = np.array([channel.count_support(batch)[codes] for batch in batches])
+            self.values = (self.counts - float(channel.q)) / float(channel.p - channel.q)
+        else:
+            tallies = [channel.decode(channel.tally(batch)[None]) for batch in batches]
+            estimates = [channel.estimate_decoded(tally, np.array([1]))[0] for tally in tallies]
+            self.values = np.array(estimates)[:, 0, codes]
+
+    @classmethod
+    def of(cls, oracle: BaseOracle) -> _Enumeration:
+        """Return the enumeration of an oracle over a small domain."""
+        return cls(_enumerable(oracle), np.arange(_SMALL))
+
+    def support_probability(self, i: int, j: int) -> Fraction:
+        """Return the exact probability that a report on code number i supports code number j."""
+        supporting = np.flatnonzero(self.counts[:, j])
+        law = self.laws[i]
+        return sum(
+            (int(self.counts[k, j]) * law.get(self.reports[k], Fraction(0)) for k in supporting),
+            Fraction(0),
+        )
+
+
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:
     """Assert that p and q are the exact probabilities of support, for every pair of values."""
-    # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. If reports support
-    # no categories, the estimate must be unbiased instead, up to rounding errors.
-    channel = _enumerable(oracle)
-    laws = [exact_report_distribution(channel, code) for code in range(_SMALL)]
-    _assert_support(channel, laws, np.arange(_SMALL))
+    # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. Oracles whose
+    # reports support no categories pass.
+    _assert_support_probabilities(_Enumeration.of(oracle))
 
 
-def _assert_support(channel: Any, laws: list[_Law], codes: np.ndarray) -> None:
-    """Assert p, q, joint support and covariances against the distributions of the reports."""
-    shape = channel.privatize(codes[:1], _ScriptedCoins([])).shape
-    reports = sorted(set().union(*laws))
-    each = [channel.check_reports(np.array(report).reshape(shape)) for report in reports]
-    is_pure = isinstance(channel, Channel)
-    joint: Any = channel.joint_support if is_pure else None
-    if is_pure:
-        p, q = channel.p, channel.q
-        counts = np.array([channel.count_support(one)[codes] for one in each])
-        values = (counts - float(q)) / float(p - q)
-    else:
-        tallies = [channel.decode(channel.tally(one)[None]) for one in each]
-        estimates = [channel.estimate_decoded(one, np.array([1]))[0] for one in tallies]
-        values = np.array(estimates)[:, 0, codes]
-    unit = np.eye(channel.n_categories)[codes]
-    for code, law, is_own in zip(codes, laws, unit[:, codes] == 1, strict=True):
-        for at in np.flatnonzero(is_own | channel.has_exact_support) if is_pure else ():
-            some = np.flatnonzero(counts[:, at])
-            found = sum(int(counts[k, at]) * law.get(reports[k], Fraction(0)) for k in some)
-            name, told = ("p", p) if is_own[at] else ("q", q)
-            assert found == told, (
-                f"the estimator's {name}={float(told):.6g} is wrong: the mechanism's reports on "
-                f"the value {code} support {codes[at]} with probability {float(found):.6g}"
-            )
-        if not channel.has_exact_support:
+def _assert_support_probabilities(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    codes = enumeration.codes
+    if enumeration.counts is None:
+        return
+    for i, j in product(range(len(codes)), repeat=2):
+        if i != j and not channel.has_exact_support:
             continue
-        chances = np.array([float(law.get(report, 0)) for report in reports])
-        mean = chances @ values
-        assert np.allclose(mean, is_own, rtol=0, atol=1e-6), "the estimate is biased"
-        for i, j in combinations(range(len(codes)), 2) if joint else ():
-            both = chances @ (counts[:, i] * counts[:, j])
-            name = "own" if is_own[i] or is_own[j] else "other"
-            told = getattr(joint, name)
-            assert abs(both - told) < 1e-9, (
+        name = "p" if i == j else "q"
+        stated = getattr(channel, name)
+        exact = enumeration.support_probability(i, j)
+        assert exact == stated, (
+            f"the estimator's {name}={float(stated):.6g} is wrong: the mechanism's reports on "
+            f"the value {codes[i]} support {codes[j]} with probability {float(exact):.6g}"
+        )
+
+
+def check_unbiased_estimates(oracle: BaseOracle) -> None:
+    """Assert that the estimate from a single report is unbiased, up to rounding errors."""
+    # Oracles with an approximate q (`has_exact_support` is False) pass.
+    _assert_unbiased(_Enumeration.of(oracle))
+
+
+def _assert_unbiased(enumeration: _Enumeration) -> None:
+    if not enumeration.channel.has_exact_support:
+        return
+    means = enumeration.probabilities @ enumeration.values
+    is_unbiased = np.allclose(means, np.eye(len(enumeration.codes)), rtol=0, atol=1e-6)
+    assert is_unbiased, "the estimate is biased"
+
+
+def check_joint_support(oracle: BaseOracle) -> None:
+    """Assert that `joint_support` has the probabilities that a report supports two values."""
+    # Oracles without exact `joint_support` pass.
+    _assert_joint_support(_Enumeration.of(oracle))
+
+
+def _assert_joint_support(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    codes = enumeration.codes
+    counts = enumeration.counts
+    if counts is None or channel.joint_support is None or not channel.has_exact_support:
+        return
+    for code, probabilities in zip(codes, enumeration.probabilities, strict=True):
+        for i, j in combinations(range(len(codes)), 2):
+            name = "own" if code in (codes[i], codes[j]) else "other"
+            stated = getattr(channel.joint_support, name)
+            exact = probabilities @ (counts[:, i] * counts[:, j])
+            assert abs(exact - stated) < 1e-9, (
                 f"`joint_support` is wrong: reports on the value {code} support both {codes[i]} "
-                f"and {codes[j]} with probability {both:.6g}, but {name}= is {told:.6g}"
+                f"and {codes[j]} with probability {exact:.6g}, but {name}= is {stated:.6g}"
             )
-        if not channel.has_exact_covariance and type(channel).covariance is Channel.covariance:
-            continue  # the default draws this covariance from the channel's own reports
-        found = (values.T * chances) @ values - np.outer(mean, mean)
-        told = channel.covariance(1.0 * (np.arange(channel.n_categories) == code)).matrix(unit)
-        limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(found).max()
-        assert np.allclose(told, found, rtol=0, atol=limit), (
+
+
+def check_covariance(oracle: BaseOracle) -> None:
+    """Assert that `covariance` is the covariance of estimates from a single report."""
+    # Oracles that estimate the covariance from their own reports pass, and oracles with an
+    # approximate q.
+    _assert_covariance(_Enumeration.of(oracle))
+
+
+def _assert_covariance(enumeration: _Enumeration) -> None:
+    channel = enumeration.channel
+    values = enumeration.values
+    is_drawn = not channel.has_exact_covariance and type(channel).covariance is Channel.covariance
+    if is_drawn or not channel.has_exact_support:
+        return
+    unit = np.eye(channel.n_categories)[enumeration.codes]
+    for code, own, probabilities in zip(
+        enumeration.codes, unit, enumeration.probabilities, strict=True
+    ):
+        mean = probabilities @ values
+        exact = (values.T * probabilities) @ values - np.outer(mean, mean)
+        stated = channel.covariance(own).matrix(unit)
+        limit = (1e-6 if channel.has_exact_covariance else 0.2) * np.abs(exact).max()
+        assert np.allclose(stated, exact, rtol=0, atol=limit), (
             "`covariance` differs from the covariance of estimates from users with the value "
             f"{code}; by default it is computed from `joint_support`, or else from `law_of_reports`"
         )
@@ -512,17 +604,21 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
         other = clone(oracle).set_params(epsilon=epsilon)
         if _error_of(other.channel, d):
             continue
-        codes, drawn = np.unique([0, d // 2, d - 1]), other.channel(d)
-        channel = drawn.for_enumeration()
+        codes = np.unique([0, d // 2, d - 1])
+        channel = other.channel(d)
+        enumerable = channel.for_enumeration()
         try:
             coins = _ScriptedCoins([])
-            channel.privatize(codes[:1], coins)
-            if math.prod(coins.n_outcomes) <= _MOST_FALLS:
-                laws = [exact_report_distribution(channel, int(code)) for code in codes]
-                _assert_private(laws, epsilon, is_whole=len(codes) == d)
-                _assert_support(channel, laws, codes)
-            _assert_batches(drawn, codes)
-            _assert_drawn_support(drawn, codes, epsilon)
+            enumerable.privatize(codes[:1], coins)
+            if math.prod(coins.n_outcomes) <= _MAX_OUTCOMES:
+                enumeration = _Enumeration(enumerable, codes)
+                _assert_private(enumeration.laws, epsilon, is_whole=len(codes) == d)
+                _assert_support_probabilities(enumeration)
+                _assert_unbiased(enumeration)
+                _assert_joint_support(enumeration)
+                _assert_covariance(enumeration)
+            _assert_batches(channel, codes)
+            _assert_drawn_support(channel, codes, epsilon)
         except AssertionError as error:
             raise AssertionError(f"with {d} categories at epsilon={epsilon:g}: {error}") from error
 
@@ -546,17 +642,19 @@ def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> No
     # By Bernstein's inequality, a correct channel fails at most once in a million calls.
     if not isinstance(channel, Channel) or channel.own_support != channel.p:
         return  # p and q do not exist, or a report can also count against categories
-    n, limit, is_own = 2000, 17.0, np.eye(len(codes), dtype=bool)
+    n = 2000
+    limit = 17.0
+    is_own = np.eye(len(codes), dtype=bool)
     reports = channel.privatize(np.repeat(codes, n), SeededCoins(np.random.default_rng(0)))
     supports = channel.supports(channel.check_reports(reports), codes)
-    found = supports.reshape(len(codes), n, -1).mean(axis=1)
+    observed = supports.reshape(len(codes), n, -1).mean(axis=1)
     p, q = float(channel.p), float(channel.q)
-    told = np.where(is_own, p, q)
-    far = abs(found - told) > np.sqrt(2 * limit * told * (1 - told) / n) + limit / n
+    stated = np.where(is_own, p, q)
+    far = abs(observed - stated) > np.sqrt(2 * limit * stated * (1 - stated) / n) + limit / n
     for i, j in np.argwhere(far & (is_own | channel.has_exact_support)):
         raise AssertionError(
             f"of {n} reports on the value {codes[i]} drawn in one batch, a share of "
-            f"{found[i, j]:.3g} support {codes[j]}, but the channel states {told[i, j]:.3g}"
+            f"{observed[i, j]:.3g} support {codes[j]}, but the channel states {stated[i, j]:.3g}"
         )
     bound = exp_lower_bound(epsilon) * (1 + Fraction(1, 10**9))
     if bound < 2**24:
@@ -570,23 +668,26 @@ def check_supports(oracle: BaseOracle) -> None:
     channel: Any = _enumerable(oracle)
     if not isinstance(channel, Channel):
         return
-    shape, codes = channel.privatize(np.array([0]), _ScriptedCoins([])).shape, np.arange(_SMALL)
-    most = [field.n_values for field in channel.report_fields for _ in range(field.width or 1)]
+    codes = np.arange(_SMALL)
+    shape = channel.privatize(np.array([0]), _ScriptedCoins([])).shape
+    sizes = [field.n_values for field in channel.report_fields for _ in range(field.width or 1)]
     for report in exact_report_distribution(channel, 0):
         reports = channel.check_reports(np.array(report).reshape(shape))
-        counted, told = channel.count_support(reports), channel.supports(reports, codes)[0]
-        is_same = np.array_equal(np.asarray(counted) == 1, told)
+        counts = np.asarray(channel.count_support(reports))
+        is_same = np.array_equal(counts == 1, channel.supports(reports, codes)[0])
         assert is_same, f"`supports` and `count_support` disagree about the report {report}"
-        is_told = not most or (len(most) == len(report) and np.all(np.array(report) < most))
-        assert is_told, f"`report_fields` does not allow the report {report}, which occurs"
+        is_allowed = not sizes or (len(sizes) == len(report) and np.all(np.array(report) < sizes))
+        assert is_allowed, f"`report_fields` does not allow the report {report}, which occurs"
 
 
 def check_simulation(oracle: BaseOracle) -> None:
     """Assert that simulated collections have the mean and the variance of estimates."""
     # The check draws 4,000 collections. A correct oracle fails once in a million calls by the mean,
     # and once in 10**5 by the variance.
-    counts, n_repeats = np.array([1000, 500, 300, 0]), 4000
-    n, d = counts.sum(), len(counts)
+    counts = np.array([1000, 500, 300, 0])
+    n_repeats = 4000
+    n = counts.sum()
+    d = len(counts)
     simulated = _small(oracle, categories=d).simulate(counts, n_repeats)
     variance = oracle.channel(d).noise(n).variance(counts / n)
     far = np.abs(simulated.values.mean(axis=0) - counts / n) / np.sqrt(variance / n_repeats)
@@ -621,14 +722,16 @@ def _case(oracle: Any) -> _Case:
     """Return test users of an oracle of categories, of several columns, or of a number."""
     malformed: list[Any]
     if _declares(oracle) == "domains":
-        outside, none = _RECORDS.copy(), _RECORDS.copy()
-        outside[-1, 1], none[-1, 0] = 3, None
-        malformed = [outside, none, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
+        outside = _RECORDS.copy()
+        outside[-1, 1] = 3
+        missing = _RECORDS.copy()
+        missing[-1, 0] = None
+        malformed = [outside, missing, _RECORDS[:0], _RECORDS[:, :1], _RECORDS[:, 0]]
         renamed = {"sex": ["M", "F"], "age": 3}
         return _Case(_DOMAINS, renamed, _RECORDS, _RECORDS[[0, 1, 5, 4, 2]], malformed)
     if _declares(oracle) == "bounds":
         numbers = np.linspace(0, 10, len(_VALUES))
-        malformed = [*([*numbers[:-1], one] for one in (11, np.nan, np.inf, "z", None)), []]
+        malformed = [*([*numbers[:-1], last] for last in (11, np.nan, np.inf, "z", None)), []]
         return _Case((0, 10), (0, 20), numbers, np.arange(5.0), malformed)
     malformed = [[*_VALUES[:-1], "z"], [*_VALUES[:-1], None], []]
     return _Case(list("abcde"), list("edcba"), _VALUES, np.array(list("abcde")), malformed)
@@ -641,18 +744,18 @@ def _declares(oracle: Any) -> str:
 
 
 def _small(oracle: Any, **parameters: Any) -> Any:
-    given = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
-    return clone(oracle).set_params(**{**given, **parameters})
+    defaults = {_declares(oracle): _case(oracle).domain, "random_state": 0, "input": "values"}
+    return clone(oracle).set_params(**{**defaults, **parameters})
 
 
-def _holds(oracle: Any) -> tuple[int, list]:
+def _content(oracle: Any) -> tuple[int, list]:
     """Return the number of users, and the counts."""
     counts = oracle.__collector__().state("counts").counts
     return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
 
-def _same(one: Any, other: Any) -> bool:
-    return _holds(one) == _holds(other)
+def _same(oracle: Any, other: Any) -> bool:
+    return _content(oracle) == _content(other)
 
 
 def check_one_release(oracle: BaseOracle) -> None:
@@ -679,8 +782,8 @@ def check_one_set(oracle: Any) -> None:
     assert oracle.n_samples_seen_ == len(_RECORDS), "n_samples_seen_ does not count all users"
     assert oracle.n_features_in_ == len(_DOMAINS), "n_features_in_ does not count the columns"
     for name, estimate in estimates.items():
-        held = oracle.estimate_[name]
-        is_same = np.array_equal(estimate.values, held.values) and estimate.noise == held.noise
+        stored = oracle.estimate_[name]
+        is_same = np.array_equal(estimate.values, stored.values) and estimate.noise == stored.noise
         assert is_same, f"estimate_[{name!r}] differs from the result of fit_transform"
         noise: Any = estimate.noise
         assert noise.n_users == len(_RECORDS), f"the noise of {name!r} does not count all users"
@@ -689,7 +792,8 @@ def check_one_set(oracle: Any) -> None:
 
 def check_client_needs_no_fit(oracle: Any) -> None:
     """Assert that a client needs only the public domain, and stores nothing about the values."""
-    client, values = _small(oracle), _case(oracle).values
+    client = _small(oracle)
+    values = _case(oracle).values
     before = vars(client).copy()
     reports = client.privatize(values)
     assert len(reports) == len(values), "privatize does not return one report for each user"
@@ -716,16 +820,17 @@ def check_merge(oracle: Any) -> None:
     """Assert that merged servers equal one server, and that other configurations are refused."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
-    one, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
-    before = _holds(other)
-    merged, whole = _small(oracle).merge(one).merge(other), _small(oracle).aggregate(reports)
+    first, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
+    before = _content(other)
+    merged = _small(oracle).merge(first).merge(other)
+    whole = _small(oracle).aggregate(reports)
     assert _same(merged, whole), "merged servers differ from one server that counts all reports"
-    assert before == _holds(other), "merge has changed its argument"
+    assert before == _content(other), "merge has changed its argument"
     renamed = {_declares(oracle): _case(oracle).other_domain}
     for change in ({"epsilon": oracle.epsilon * 1.5}, renamed):
         stranger = _small(oracle, **change)
         stranger.aggregate(stranger.privatize(values))
-        _assert_refused(one, "merge", stranger)
+        _assert_refused(first, "merge", stranger)
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
@@ -733,17 +838,19 @@ def check_refused_reports_change_nothing(oracle: Any) -> None:
     server = _small(oracle)
     reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
-    spoilt, missing = reports.copy(), reports.astype(float)
-    spoilt[-1] = np.iinfo(reports.dtype).max
+    spoiled = reports.copy()
+    spoiled[-1] = np.iinfo(reports.dtype).max
+    missing = reports.astype(float)
     missing[-1] = np.nan
-    for bad in (spoilt, missing, reports[:0], reports[..., None], reports.astype(str), None):
+    for bad in (spoiled, missing, reports[:0], reports[..., None], reports.astype(str), None):
         _assert_refused(server, "aggregate", bad)
 
 
 def check_refused_values_change_nothing(oracle: Any) -> None:
     """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
     values = _case(oracle).values
-    fitted, ones = _small(oracle).fit(values), np.ones(len(values))
+    fitted = _small(oracle).fit(values)
+    ones = np.ones(len(values))
     weights = [-ones, 0.5 * ones, 0 * ones, ones[1:], np.nan * ones]
     weighted = [(values, weight) for weight in weights]
     for X, weight in [*((X, None) for X in _case(oracle).malformed), *weighted]:
@@ -752,12 +859,12 @@ def check_refused_values_change_nothing(oracle: Any) -> None:
 
 
 def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None:
-    before = _holds(oracle)
+    before = _content(oracle)
     error = _error_of(getattr(oracle, method), *args, **kwargs)
     assert error is not None, f"{method} accepts malformed input"
     is_helpful = type(oracle).__name__ in str(error) or "X" in str(error)
     assert is_helpful, f"an error names neither the class nor X: {error}"
-    assert before == _holds(oracle), f"{method} has stored a part of the input that it refuses"
+    assert before == _content(oracle), f"{method} has stored a part of the input that it refuses"
 
 
 def check_randomness(oracle: Any) -> None:
@@ -769,13 +876,14 @@ def check_randomness(oracle: Any) -> None:
         client = _small(oracle, random_state=moving)
         once, twice = client.privatize(values), client.privatize(values)
         assert not np.array_equal(once, twice), f"random_state={moving!r} draws the same twice"
-    one, two = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
-    assert _same(one, two), "the result depends on n_jobs"
+    serial, parallel = (_small(oracle, n_jobs=n_jobs).fit(values) for n_jobs in (None, 2))
+    assert _same(serial, parallel), "the result depends on n_jobs"
 
 
 def check_histogram(oracle: Any) -> None:
     """Assert that fitting a histogram equals fitting the users that it counts."""
-    rows, counts = _case(oracle).distinct, np.array([30, 0, 50, 20, 7])
+    rows = _case(oracle).distinct
+    counts = np.array([30, 0, 50, 20, 7])
     whole = _small(oracle).fit(rows.repeat(counts, axis=0))
     counted = _small(oracle).fit(rows, sample_weight=counts)
     assert _same(whole, counted), "sample_weight does not act as the number of users of a row"
@@ -783,7 +891,8 @@ def check_histogram(oracle: Any) -> None:
 
 def check_pieces(oracle: Any) -> None:
     """Assert that with a seed, fitting values in pieces gives the counts of fitting all values."""
-    values, pieces = _case(oracle).values, _small(oracle)
+    values = _case(oracle).values
+    pieces = _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(values))):
         pieces.partial_fit(values[start:stop])
     whole = _small(oracle).fit(values)
@@ -796,22 +905,26 @@ def check_pickle(oracle: Any) -> None:
     server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
     assert _same(server, twin), "a restored pickle differs from the server that was pickled"
-    more, of_twin = server.partial_fit(values), twin.partial_fit(values)
-    assert _same(more, of_twin), "a restored pickle does not continue like the original"
+    server.partial_fit(values)
+    twin.partial_fit(values)
+    assert _same(server, twin), "a restored pickle does not continue like the original"
 
 
 def check_files(oracle: Any) -> None:
     """Assert that reports written to a file are read back unchanged."""
-    client, file = _small(oracle), BytesIO()
+    client = _small(oracle)
+    file = BytesIO()
     reports = client.privatize(_case(oracle).values)
     try:
         write_reports(file, reports, client, batch_id="one", format="jsonl")
         again = read_reports(file.getvalue(), client, format="jsonl")
     except ValueError as error:
         raise AssertionError(f"a file refuses the oracle's own reports: {error}") from error
-    rows = [np.sort(np.asarray(one).reshape(len(reports), -1), axis=0) for one in (reports, again)]
-    whole, read = (_small(oracle).aggregate(one) for one in (reports, again))
-    is_same = np.array_equal(rows[0], rows[1]) and _same(whole, read)
+    rows, rows_again = (
+        np.sort(np.asarray(array).reshape(len(reports), -1), axis=0) for array in (reports, again)
+    )
+    server, server_again = (_small(oracle).aggregate(array) for array in (reports, again))
+    is_same = np.array_equal(rows, rows_again) and _same(server, server_again)
     assert is_same, "a file does not contain the reports that were written"
 
 
@@ -819,7 +932,8 @@ class _Slow:
     """Reports that let another thread run first when they are read."""
 
     def __init__(self, reports: np.ndarray, overtake: Callable[[], object]) -> None:
-        self._reports, self._overtake = reports, overtake
+        self._reports = reports
+        self._overtake = overtake
         self._is_read = False
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -836,21 +950,21 @@ def check_threads(oracle: Any) -> None:
     """Assert that no users are lost if threads add reports meanwhile, and that fit replaces all."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
-    one = _small(oracle).aggregate(reports)
+    batch = _small(oracle).aggregate(reports)
 
-    def holding(*collected: Any) -> Any:
+    def merged(*servers: Any) -> Any:
         server = _small(oracle, random_state=None)
-        for other in collected:
+        for other in servers:
             server.merge(other)
         return server
 
-    for begun in ([], [one]):  # with and without earlier reports
-        for add, added in {"aggregate": reports, "merge": one}.items():
-            server = holding(*begun)
+    for earlier in ([], [batch]):  # with and without earlier reports
+        for add, added in {"aggregate": reports, "merge": batch}.items():
+            server = merged(*earlier)
             server.aggregate(_Slow(reports, partial(getattr(server, add), added)))
-            expected = holding(*begun, one, one)
+            expected = merged(*earlier, batch, batch)
             assert _same(server, expected), f"users are lost if another thread calls {add}"
-        server = holding(*begun)
+        server = merged(*earlier)
         server.aggregate(_Slow(reports, partial(server.fit, values)))
         assert server.n_samples_seen_ == len(values), "a fit keeps what was collected before it"
     server.aggregate(_Slow(reports, partial(server.partial_fit, values)))
@@ -882,8 +996,8 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
     result = fitted.transform(estimate)
     assert isinstance(result, FrequencyEstimate), "transform returns no FrequencyEstimate"
     assert result.noise is estimate.noise, "the result lacks the noise of the raw estimate"
-    held = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
-    for name, values in held.items():
+    stored = {"estimate_": fitted.estimate_.values, "frequencies_": fitted.frequencies_}
+    for name, values in stored.items():
         is_same = np.array_equal(values, result.values)
         assert is_same, (
             f"{name} differs from the result of transform for the same estimate: `_process` draws "
@@ -956,10 +1070,10 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
-        found = _processed(postprocessor, permuted)
+        result = _processed(postprocessor, permuted)
         expected = _processed(postprocessor, estimate)[:, order]
         message = f"the result depends on the order of the {len(order)} categories"
-        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=message)
+        np.testing.assert_allclose(result, expected, atol=1e-12, err_msg=message)
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:

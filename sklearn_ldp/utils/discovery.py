@@ -52,9 +52,9 @@ None, default=None
         raise ValueError(
             f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}."
         )
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for kind, (modules, base) in _KINDS.items():
         if type_filter in (None, kind):
             for module in modules:
-                found |= exported_classes(module, base)
-    return sorted(found.items())
+                classes |= exported_classes(module, base)
+    return sorted(classes.items())

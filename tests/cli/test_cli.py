@@ -210,7 +210,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     assert max(map(len, out.splitlines())) <= 100
     for text in ("OLH", "NormSub", "51 states", "9 divisions", "4 regions", "SyntheticSearch"):
         assert text in out
-    assert "protects nobody" in out
+    assert "reports from a seed have no privacy" in out
     assert "README" in out
     steps = err.splitlines()  # no terminal: a plain line a step
     assert steps[0].startswith(f"[1/{len(steps)}] ")
@@ -256,7 +256,7 @@ def test_the_demo_ends_in_what_it_has_shown():
     study = ErrorStudy(rows, np.array([[4e-4], [1e-4], [1e-4], [0.25e-4]]))
     said = _demo._in_short(study, argparse.Namespace(n_samples=20_000, epsilon=2.0))
     assert "20,000 users at epsilon 2," in said
-    assert "from 1.00 to 0.50 points" in said
+    assert "from 1.00 to 0.50 percentage points" in said
 
 
 @pytest.mark.slow
@@ -459,8 +459,8 @@ def test_a_category_is_no_header(tmp_path, capsys):
 def test_no_header_is_for_lines_of_text(histogram, tmp_path, capsys):
     argv = ["estimate", histogram, "--no-header"]
     assert_fails([*argv, "--value-column", "value"], capsys, "not allowed with", code=2)
-    assert_fails([*argv, "--count-column", "count"], capsys, "a histogram needs a header")
-    assert_fails([*argv, "--input-kind", "histogram"], capsys, "a histogram needs a header")
+    assert_fails([*argv, "--count-column", "count"], capsys, "a histogram has a header")
+    assert_fails([*argv, "--input-kind", "histogram"], capsys, "a histogram has a header")
     assert_fails(argv, capsys, "the first line has 2 columns")
     code, values, _ = shown([histogram, "--no-header", "--input-kind", "values"], capsys)
     assert (code, len(values)) == (0, 5)
@@ -554,7 +554,7 @@ def test_every_method(histogram, capsys):
         out, err = said(capsys, "estimate", histogram, "--post", post, "--seed", "0")
         frequencies = [float(row["frequency"]) for row in rows_of(out)]
         assert np.all(np.isfinite(frequencies))
-        assert ("picked by" in err) == post.endswith("search")
+        assert ("selected by" in err) == post.endswith("search")
         if post == "post-pos":  # which clips what is answered, not what is stored
             assert min(frequencies) >= 0
 
@@ -734,7 +734,7 @@ def test_an_ordered_domain(tmp_path, capsys):
     expected = EmpiricalBayes(ordered=True).fit(raw).frequencies_
     assert [float(row["frequency"]) for row in rows] == pytest.approx(expected)
     assert_fails([*argv, "--ordered", "--post", "norm"], capsys, "empirical-bayes, got norm")
-    assert_fails(["estimate", path, "--ordered"], capsys, "give it with --categories")
+    assert_fails(["estimate", path, "--ordered"], capsys, "Specify the domain with --categories")
 
 
 # -- names that spreadsheets run, and full disks ---------------------------------------------------
@@ -749,7 +749,7 @@ def test_categories_that_spreadsheets_run(tmp_path, capsys):
     command += ["--categories", str(tmp_path / "domain.txt")]
     for output in ([], ["--output", str(tmp_path / "out.csv")]):
         plain, err = said(capsys, *command, *output)
-        assert "a spreadsheet takes the category '=1+1' for a formula" in err
+        assert "a spreadsheet interprets the category '=1+1' as a formula" in err
         if output:
             plain = (tmp_path / "out.csv").read_text(encoding="utf-8")
         assert [row["category"] for row in rows_of(plain)] == FORMULAS + HARMLESS
@@ -846,7 +846,10 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     for extra, fragments in (
         (["--queries", "groups:none"], ["the columns are kind"]),
         *((["--queries", bad], ["--queries must be of"]) for bad in BAD_QUERIES),
-        (["--queries", "top:5", "--post", "norm-sub"], ["--queries is for one column and --post"]),
+        (
+            ["--queries", "top:5", "--post", "norm-sub"],
+            ["--queries needs a single column and --post"],
+        ),
         (["--queries", "groups:kind", "--categories", domain], ["no group", "'new'"]),
         (["--queries", "top:2", "--domains", domain], ["EmpiricalBayes(queries={column: ..})"]),
     ):
@@ -907,7 +910,7 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     assert values.isna()[2]
     capsys.readouterr()
     domain.write_text('["yes", "no"]')
-    assert_fails(argv, capsys, "null in a domain in JSON, or a name such as unknown")
+    assert_fails(argv, capsys, "null in a JSON domain, or a name such as unknown")
 
 
 def test_bins_are_ordered_without_a_word(tmp_path, capsys):
@@ -952,7 +955,7 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     domain.write_text('{"bins": 2, "bounds": [0, 80], "missing": true}')
     assert_fails(argv, capsys, "the value '90'")
     domain.write_text('{"bins": 2, "bounds": "auto"}')
-    assert_fails(argv, capsys, "bounds= to be two finite numbers")
+    assert_fails(argv, capsys, "Pass two finite numbers")
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrows", "jsonl"])
@@ -962,7 +965,9 @@ def test_reports_are_aggregated_first(tmp_path, capsys, form):
     oracle = OLH(1.0, categories=["a", "b"])
     write_reports(reports, oracle.privatize(["a", "b"]), oracle)
     argv = ["estimate", reports, "--categories", domain]
-    assert_fails(argv, capsys, "holds reports", f"first `sklearn-ldp aggregate {reports} --chec")
+    assert_fails(
+        argv, capsys, "contains reports", f"First run `sklearn-ldp aggregate {reports} --chec"
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -993,7 +998,9 @@ def test_warnings_of_the_library_are_lines_of_the_command(tmp_path, capsys):
     assert main([*argv, "--seed", "0"]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "warning" in line.lower()]
     assert len(told) == 1
-    assert told[0].startswith("sklearn-ldp: warning: --categories has 2 categories that differ in")
+    assert told[0].startswith(
+        "sklearn-ldp: warning: --categories has 2 categories that differ only in"
+    )
 
 
 @pytest.mark.parametrize(

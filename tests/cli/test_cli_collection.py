@@ -70,7 +70,7 @@ def test_from_values_to_an_estimate(folder, capsys):
     for row, truth in zip(rows, [0.6, 0.3, 0.1, 0], strict=True):
         assert float(row["low"]) <= truth <= float(row["high"])
     assert main([*argv, "--post", "held-out-search"]) == 0  # the shards are there
-    assert "picked by HeldOutSearch" in capsys.readouterr().err
+    assert "selected by HeldOutSearch" in capsys.readouterr().err
 
 
 def test_a_collection_by_an_oracle_of_another_package(folder, third_party, capsys):  # noqa: F811
@@ -158,8 +158,8 @@ def test_refusals(folder, capsys):
     assert "collection_round" in capsys.readouterr().err.splitlines()[-1]
     argv = ["estimate", "state.npz", "--categories", "domain.txt", "--epsilon", "2"]
     assert_fails(argv, capsys, "epsilon 1.0 instead of 2.0")
-    assert_fails(["estimate", "state.npz"], capsys, "give the public domain")
-    assert_fails([*argv[:4], "--seed", "1"], capsys, "--seed is for simulations")
+    assert_fails(["estimate", "state.npz"], capsys, "Pass the public domain")
+    assert_fails([*argv[:4], "--seed", "1"], capsys, "--seed needs a simulation")
 
 
 def test_a_batch_that_comes_twice(folder, capsys):
@@ -309,7 +309,7 @@ def test_a_cluster_is_waited_for_as_long_as_is_said(folder, capsys, monkeypatch)
     distributed = pytest.importorskip("distributed")
     assert privatize("--output", "reports/a.parquet") == 0
     assert add_up("reports", "--timeout", "1") == 1
-    assert "--timeout is for a cluster: give --dask" in capsys.readouterr().err
+    assert "--timeout needs a cluster. Specify --dask" in capsys.readouterr().err
     for bad in ("0", "-1", "nan", "inf", "ever"):
         assert add_up("reports", "--dask", "x", "--timeout", bad) == 2
         assert "expected a number of seconds > 0, or 'never'" in capsys.readouterr().err
@@ -342,7 +342,7 @@ def test_ctrl_c_writes_the_checkpoint(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Aggregator, "_commit", commit_and_stop)
         err = ended(capsys, add_up("reports"), 130).err
-    assert "interrupted: state.npz holds what was added" in err
+    assert "interrupted: state.npz contains the added batches" in err
     oracle = best_oracle(1.0, DOMAIN)
     assert Aggregator.load("state.npz", oracle).n_samples == 10_000
     assert "reports: 20000" in ended(capsys, add_up("reports")).out
@@ -422,7 +422,7 @@ def test_other_signals_write_the_checkpoint_too(folder, name, code, capsys, monk
     monkeypatch.setattr(Aggregator, "_commit", commit_and_signal)
     monkeypatch.setattr(Aggregator, "_write", signal_and_write)
     assert add_up("reports") == code
-    assert "interrupted: state.npz holds what was added" in capsys.readouterr().err
+    assert "interrupted: state.npz contains the added batches" in capsys.readouterr().err
     monkeypatch.undo()
     os.chdir(folder)
     assert Aggregator.load("state.npz", best_oracle(1.0, DOMAIN)).n_samples == 10_000
@@ -504,7 +504,7 @@ def test_a_client_tests_itself(given, tmp_path, capsys, monkeypatch):
     ("argv", "fragment"),
     [
         (["--self-test", "--oracle", "projective-geometry-response"], "Use GRR, SUE"),
-        (["--self-test", "--open", "--oracle", "grr"], "--open is for --oracle olh"),
+        (["--self-test", "--open", "--oracle", "grr"], "--open needs --oracle olh"),
         (["--open"], "--output"),
         (["--output", "client.mjs"], "--categories FILE, or --open"),
         (["--open", "--output", "client.js"], "must end in .mjs"),
@@ -576,19 +576,19 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
         server.add(oracle.protocol().privatize(["red"] * 50), batch_id="one").save(f"{name}.npz")
     argv = ["estimate", "w10.npz", "w9.npz", "--categories", "domain.txt", "--change"]
     assert main(argv) == 0
-    assert "by their numbers it is w9, w10" in capsys.readouterr().err
+    assert "the order by number is w9, w10" in capsys.readouterr().err
     for others, match in (
-        (["w0.npz", "w0.npz"], "hold the same batches"),
-        (["w0.npz", "grown.npz"], "hold the same batches"),
-        (["w0.npz", "copy.npz"], "hold the same batches"),
-        (["w0.npz", "w1.npz", "--change"], "between the raw estimates"),
-        (["w0.npz"], "name the checkpoint of each"),
-        (["w0.npz", "domain.txt"], "domain.txt is none"),
+        (["w0.npz", "w0.npz"], "contain the same batches"),
+        (["w0.npz", "grown.npz"], "contain the same batches"),
+        (["w0.npz", "copy.npz"], "contain the same batches"),
+        (["w0.npz", "w1.npz", "--change"], "compares the raw estimates"),
+        (["w0.npz"], "Name the checkpoint of each"),
+        (["w0.npz", "domain.txt"], "domain.txt is not a checkpoint"),
         (["w0.npz", "none.npz"], "none.npz: No such file"),
     ):
         argv = ["estimate", *others, "--categories", "domain.txt", "--post", "trend"]
         assert_fails(argv, capsys, match)
     argv = ["estimate", "w0.npz", "w1.npz", "--domains", "domain.txt", "--change"]
-    assert_fails(argv, capsys, "--domains has several: in Python put a column together")
+    assert_fails(argv, capsys, "--domains has several columns. In Python select a column")
     argv = ["aggregate", "w0.npz", "--categories", "domain.txt", "--checkpoint", "x.npz"]
-    assert_fails(argv, capsys, "w0.npz is a sum")
+    assert_fails(argv, capsys, "w0.npz is a checkpoint")

@@ -59,7 +59,7 @@ def test_parquet_whose_pages_unpack_to_too_much(folder, capsys, monkeypatch):
     assert (folder / "histogram.parquet").stat().st_size < 100_000
     assert "unpacks to 41943" in error_of(capsys, "estimate", "histogram.parquet", "--epsilon", "1")
     pq.write_table(pa.table({"value": [["a"]]}), "sets.parquet")
-    assert "holds lists" in error_of(capsys, "estimate", "sets.parquet", "--epsilon", "1")
+    assert "contains lists" in error_of(capsys, "estimate", "sets.parquet", "--epsilon", "1")
 
 
 def test_gzip_that_unpacks_to_too_much(folder, capsys, monkeypatch):
@@ -114,7 +114,7 @@ def test_values_of_one_column_are_not_shown(folder, capsys, content):
 
 def test_lines_of_a_study_that_were_changed_are_refused(tmp_path):
     """Of 1,140 mutants 16 were accepted, with errors below 0 and NaN."""
-    from sklearn_ldp.model_selection._simulation import StudyFile
+    from sklearn_ldp.model_selection._study_file import StudyFile
 
     path, rng = tmp_path / "study.jsonl", random.Random(0)
     StudyFile(path).add({f"key {i}": np.array([0.25, 1e-7 * i]) for i in range(5)})

@@ -41,7 +41,7 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
         assert row["fake_gain"] == pytest.approx(poisoning_gain(oracle, 0.05, 1, n_categories=50))
     assert rows["oue"]["report_bits"] == "50"
     least = min(rows, key=lambda name: float(rows[name]["rmse"]))
-    assert f"take {least} (sklearn_ldp.best_oracle" in err
+    assert f"use {least} (sklearn_ldp.best_oracle" in err
     assert "--max-source-reports 1000`" in err
     assert all(f"--{name}" in err for name in ("max-source-batches", "min-batch-reports"))
     domain = tmp_path / "domain.txt"
@@ -78,7 +78,7 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     assert like == pytest.approx(by_zipf, rel=0.25)
     assert steep < like
     argv = [*PLAN, "--like", histogram, "--exponent", "2"]
-    assert_fails(argv, capsys, "leave it out with --like")
+    assert_fails(argv, capsys, "Omit it with --like")
 
 
 def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):
@@ -145,7 +145,7 @@ def test_plan_of_numbers(capsys):
     for bad, what in [
         (["--bounds", "0", "1", "--n-categories", "5"], "need each other"),
         (["--n-bins", "5"], "need each other"),
-        (["--n-bins", "5", "--bounds", "1", "0"], "second is larger"),
-        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "leave them out"),
+        (["--n-bins", "5", "--bounds", "1", "0"], "second"),
+        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "Omit them"),
     ]:
         assert_fails([*PLAN, *bad], capsys, what)

@@ -175,7 +175,7 @@ def test_columns_that_nest_have_no_values(folder, capsys):
         parquet.write_table(pa.table({"value": column}), "a.parquet")
         for domain in (GIVEN, ["--domains", "domains.json"]):
             line = error_of(capsys, "privatize", "a.parquet", *domain, "--output", "a.jsonl")
-            assert "the column 'value' holds" in line
+            assert "the column 'value' contains" in line
 
 
 def test_files_in_place_of_text(folder, capsys):

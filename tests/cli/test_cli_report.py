@@ -47,10 +47,10 @@ def test_only_the_domain_is_asked_for(oracle, folder, capsys):
 def test_what_is_given_counts_and_a_mismatch_says_what_reports_need(option, folder, capsys):
     write("a.jsonl", GRR(2.5, categories=COLOURS), collection_round="may")
     assert main([*AGGREGATE.split(), *option.split()]) == 1
-    assert "They say: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
+    assert "The reports claim: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
     assert main(AGGREGATE.split()) == 0
     assert main(["estimate", "state.npz", "--categories", "domain.txt", *option.split()]) == 1
-    assert "It says: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
+    assert "It claims: --oracle grr --epsilon 2.5 --round may." in capsys.readouterr().err
 
 
 def test_a_pipe_cannot_be_asked(folder, capsys, monkeypatch):

@@ -44,15 +44,15 @@ def test_from_users_to_the_list(words, capsys):
 @pytest.mark.filterwarnings("ignore:.*are not detected among")
 def test_few_users_have_no_list(tmp_path, capsys):
     (tmp_path / "few.csv").write_text("value\nfirefox\nchrome\n")
-    assert_fails(["estimate", str(tmp_path / "few.csv"), *OPTIONS], capsys, "no string is detected")
+    assert_fails(["estimate", str(tmp_path / "few.csv"), *OPTIONS], capsys, "No string is detected")
 
 
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
-        (["estimate", "--post", "norm-sub"], "leave it out, and estimates are clipped at 0"),
-        (["privatize", "--oracle", "oue", "--output", "r.parquet"], "leave it out with --strings"),
-        (["privatize", "--output", "r.jsonl", "--strings", "fre"], "with a letter that is not in"),
+        (["estimate", "--post", "norm-sub"], "Omit --post; the estimates are then clipped at 0"),
+        (["privatize", "--oracle", "oue", "--output", "r.parquet"], "Omit it with --strings"),
+        (["privatize", "--output", "r.jsonl", "--strings", "fre"], "has a letter outside of"),
         (["privatize", "--output", "r.parquet", "--strings", "aa"], "different letters"),
     ],
 )

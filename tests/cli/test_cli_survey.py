@@ -156,7 +156,7 @@ def test_formulas_for_spreadsheets(folder, capsys):
     (folder / "domains.json").write_text('{"=sum": ["F", "M"], "age": 4}')
     (folder / "people.csv").write_text("=sum,age\n" + "F,2\nM,0\n" * 500)
     assert run("estimate", "people.csv", "--seed", 0) == 0
-    assert "takes the category '=sum' for a formula" in capsys.readouterr().err
+    assert "interprets the category '=sum' as a formula" in capsys.readouterr().err
     assert run("estimate", "people.csv", "--seed", 0, "--spreadsheet-safe") == 0
     assert rows_of(capsys.readouterr().out)[0]["column"] == "'=sum"
 
@@ -185,7 +185,7 @@ def test_a_plan(folder, capsys):
     told = plan.users_for(order=0.1)
     for row in rows_of(capsys.readouterr().out):
         assert int(row["users_to_tell"]) == told[row["column"]]
-    assert_fails([*argv, "--exponent", 2], capsys, "--exponent is for a plan of one column")
+    assert_fails([*argv, "--exponent", 2], capsys, "--exponent needs a plan of one column")
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,13 @@ def test_a_plan(folder, capsys):
         ('{"sex": 0}', ["got 0"]),
         ('{"sex": true}', ["got True"]),
         ('{"sex": {"F": 1}}', ["got {'F': 1}"]),
-        ('{"sex": ["F", 0.5]}', ["'sex' must list text", "got 0.5: put it in double quotes"]),
+        (
+            '{"sex": ["F", 0.5]}',
+            ["'sex' must list non-empty text", "got 0.5. Put it in double quotes"],
+        ),
         ('{"sex": ["F", null, null]}', ["repeats"]),
         ('{"sex": ["F", ""]}', ["got ''"]),
-        ('{"sex": ["F", "M", "F"]}', ["repeats 'F': list each category once"]),
+        ('{"sex": ["F", "M", "F"]}', ["repeats 'F'. List each category once"]),
         ('{"sex": [1, "1"]}', ["repeats '1'"]),
         ('{"sex": 1, "age": 2}', ["'sex'"]),
     ],
@@ -218,7 +221,10 @@ def test_domains_that_are_refused(text, fragments, folder, capsys):
     ("text", "fragments"),
     [
         ("sex,age,state\nF,1,north\nX,1,north\n", ["people.csv, line 3: a value in the column 's"]),
-        ("sex,age,state\nF,9,north\n", ["line 2: a value in the column 'age'", "add it there"]),
+        (
+            "sex,age,state\nF,9,north\n",
+            ["line 2: a value in the column 'age'", "Add it to the domain"],
+        ),
         ("sex,age,state\nF,01,north\n", ["line 2: a value in the column 'age'"]),
         ("sex,age,state\nF,,north\n", ["line 2: an empty value in the column 'age'", "null"]),
         ("sex,age\nF,1\n", ["people.csv has no column 'state'", "has 2 columns"]),
@@ -252,8 +258,8 @@ def test_values_of_parquet_that_are_refused(folder, capsys):
 @pytest.mark.parametrize(
     ("argv", "fragments"),
     [
-        (["--no-header"], ["--no-header is for files of one column"]),
-        (["--value-column", "sex"], ["--value-column is for files of one column"]),
+        (["--no-header"], ["--no-header needs a file of one column"]),
+        (["--value-column", "sex"], ["--value-column needs a file of one column"]),
         (["--count-column", "people"], ["has no column 'people'"]),
         (["--input-kind", "histogram"], ["has no column 'count'"]),
     ],
@@ -264,10 +270,10 @@ def test_options_of_one_column(argv, fragments, folder, capsys):
 
 def test_either_one_column_or_several(folder, capsys):
     argv = ["estimate", "people.csv", "--domains", "domains.json"]
-    assert_fails([*argv, "--ordered"], capsys, "--ordered is for a domain given by --categories")
+    assert_fails([*argv, "--ordered"], capsys, "--ordered needs a domain from --categories")
     assert_fails([*argv, "--categories", "x.txt"], capsys, "not allowed with", code=2)
     argv[argv.index("--domains")] = "--categories"
-    assert_fails(argv, capsys, "domains of columns: give it with --domains")
+    assert_fails(argv, capsys, "domains of columns. Pass it with --domains")
     assert_fails(
         ["aggregate", "a", "--checkpoint", "s.npz"], capsys, "--categories --domains", code=2
     )
@@ -289,7 +295,7 @@ def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     argv[1] = str(tmp_path / "people.parquet")
     assert len(rows_of(said(capsys, *argv).out)) == 7
     domains.write_text('{"sex": ["F", "M"], "age": {"bins": [18, 65]}}')
-    assert_fails(argv, capsys, "an empty value in the column 'sex'", "which is null")
+    assert_fails(argv, capsys, "an empty value in the column 'sex'", "Add null to the domain")
 
 
 def test_a_mismatch_says_what_differs(tmp_path, capsys):

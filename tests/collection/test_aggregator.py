@@ -162,7 +162,7 @@ def test_another_collection_is_refused():
 
 
 def test_misuse_is_told():
-    with pytest.raises(ValueError, match="does not know its domain"):
+    with pytest.raises(ValueError, match="has no domain yet"):
         Aggregator(GRR(1.0))
     with pytest.raises(ValueError, match="already has 2 reports that no ledger"):
         Aggregator(clone(ORACLE).aggregate([0, 1]))

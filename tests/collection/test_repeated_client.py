@@ -286,72 +286,109 @@ def test_reports_that_are_refused_write_nothing(tmp_path):
     assert client.n_values == 0
 
 
-def test_files_of_others(tmp_path):
+OTHER_OPTIONS = {
+    "epsilon": {"oracle": OLH(1.1, categories=BROWSERS)},
+    "order of categories": {"oracle": OLH(1.0, categories=BROWSERS[::-1])},
+    "oracle": {"oracle": OUE(1.0, categories=BROWSERS)},
+    "budget of a value": {"epsilon_forever": 2.5},
+    "fixed part": {"fixed_part": True},
+    "question": {"question": "Browser"},
+}
+
+
+@pytest.fixture
+def memo(tmp_path):
+    """The path of a memo with one report, and its client."""
     path = tmp_path / "memo.json"
     client = client_of(path)
     client.report("edge", collection_round="may")
-    before = path.read_bytes()
-    for options in (
-        {"oracle": OLH(1.1, categories=BROWSERS)},
-        {"oracle": OLH(1.0, categories=BROWSERS[::-1])},
-        {"oracle": OUE(1.0, categories=BROWSERS)},
-        {"epsilon_forever": 2.5},
-        {"fixed_part": True},
-        {"question": "Browser"},
-    ):
-        with pytest.raises(ValueError, match="is the memo of another question, survey or oracle"):
-            client_of(path, **options)
-    for version, message in ((1, "an older RepeatedClient: it belongs to no"), (3, "a newer Rep")):
-        other = {**json.loads(before), "format": f"sklearn_ldp repeated client {version}"}
-        path.write_text(json.dumps(other))
-        with pytest.raises(ValueError, match=f"is the memo of {message}"):
-            client_of(path)
-    path.write_bytes(before)
+    return path, client
+
+
+@pytest.mark.parametrize("options", OTHER_OPTIONS.values(), ids=OTHER_OPTIONS)
+def test_memos_of_other_options_are_refused(memo, options):
+    with pytest.raises(ValueError, match="is the memo of another question, survey or oracle"):
+        client_of(memo[0], **options)
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [(1, "an older RepeatedClient: it belongs to no"), (3, "a newer Rep")],
+    ids=["older", "newer"],
+)
+def test_memos_of_other_releases_are_refused(memo, version, message):
+    path, _ = memo
+    entries = json.loads(path.read_text())
+    path.write_text(json.dumps({**entries, "format": f"sklearn_ldp repeated client {version}"}))
+    with pytest.raises(ValueError, match=f"is the memo of {message}"):
+        client_of(path)
+
+
+def test_memos_of_other_clients_are_refused(memo, tmp_path):
+    path, _ = memo
     with pytest.raises(ValueError, match="is not the memo of a SurveyClient"):
         SurveyClient(survey(), path, question="census")
     SurveyClient(survey(), tmp_path / "survey.json", question="census")
     with pytest.raises(ValueError, match="is not the memo of a RepeatedClient"):
         client_of(tmp_path / "survey.json", survey())
-    # Another user's file in the place of the own one.
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.report("edge", collection_round="may"),
+        lambda client: client.report("edge", collection_round="june"),
+        lambda client: client.spent,
+    ],
+    ids=["same round", "new round", "spent"],
+)
+def test_a_file_of_another_user_in_its_place_is_refused(memo, ask, tmp_path):
+    path, client = memo
     other = client_of(tmp_path / "other.json")
     other.report("edge", collection_round="may")
     os.replace(tmp_path / "other.json", path)
     foreign = path.read_bytes()
-    for ask in (
-        lambda: client.report("edge", collection_round="may"),
-        lambda: client.report("edge", collection_round="june"),
-        lambda: client.spent,
-    ):
-        with pytest.raises(ValueError, match="or another file is in its place"):
-            ask()
+    with pytest.raises(ValueError, match="or another file is in its place"):
+        ask(client)
     assert path.read_bytes() == foreign
 
 
-def test_files_that_are_damaged(tmp_path):
+def without_digest(text):
+    return json.dumps({name: x for name, x in json.loads(text).items() if name != "sha256"})
+
+
+def with_entries(**entries):
+    return lambda text: json.dumps({**json.loads(text), **entries})
+
+
+DAMAGED = {
+    "empty": lambda text: "",
+    "cut short": lambda text: text[:-30],
+    "edited": lambda text: text.replace('"rounds": ["0"', '"rounds": ["1"'),
+    "no digest": without_digest,
+    "digest is null": with_entries(sha256=None),
+    "no values": with_entries(values=[]),
+    "another entry": with_entries(also=1),
+    "another format": with_entries(format="?"),
+    "format is a number": with_entries(format=3),
+    "deep lists": lambda text: "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_memos_are_refused(damage, tmp_path):
     path = tmp_path / "memo.json"
     client = client_of(path)
     for i in range(12):
         client.report(BROWSERS[i % 2], collection_round=str(i))
-    text = path.read_text()
-    whole = json.loads(text)
-    for damaged in (
-        "",
-        text[:-30],
-        text.replace('"rounds": ["0"', '"rounds": ["1"'),
-        json.dumps({name: entry for name, entry in whole.items() if name != "sha256"}),
-        json.dumps({**whole, "sha256": None}),
-        json.dumps({**whole, "values": []}),
-        json.dumps({**whole, "also": 1}),
-        json.dumps({**whole, "format": "?"}),
-        json.dumps({**whole, "format": 3}),
-        "[" * 100_000,
-    ):
-        path.write_text(damaged)
-        with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
-            client_of(path)
-        with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
-            client.report("edge", collection_round="new")
-        assert path.read_text() == damaged
+    damaged = damage(path.read_text())
+    path.write_text(damaged)
+    message = r"is not the memo of .* or it is damaged"
+    with pytest.raises(ValueError, match=message):
+        client_of(path)
+    with pytest.raises(ValueError, match=message):
+        client.report("edge", collection_round="new")
+    assert path.read_text() == damaged
 
 
 WRONG = {

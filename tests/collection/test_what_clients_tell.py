@@ -282,7 +282,7 @@ def test_the_forms_of_a_text_are_one_answer():
     counted = OLH(20.0, categories=[composed, "tea"], hash_family="mixing").aggregate(reports)
     assert counted.frequencies_[0] > 0.9
     with pytest.raises(
-        ValueError, match="Two of the categories are one text in Unicode's normal form C"
+        ValueError, match="Two categories are the same text in Unicode's normal form C"
     ):
         OLH(1.0, categories=[composed, apart], hash_family="mixing").privatize([composed])
     assert GRR(1.0, categories=[composed, apart]).privatize([apart]).shape == (1,)

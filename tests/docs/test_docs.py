@@ -71,6 +71,45 @@ def test_the_readme_runs(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def n_closer_and_errors(before, after, truth):
+    """Count the estimates that came closer to the truth; errors in percentage points."""
+    distances = [abs(estimate.values[0] - truth) for estimate in (before, after)]
+    errors = [100 * (distance**2).mean() ** 0.5 for distance in distances]
+    return int((distances[1] < distances[0]).sum()), *errors
+
+
+@pytest.mark.pages
+def test_the_caption_of_the_first_picture_is_true(capsys):
+    """And the picture is drawn from the first block; negative control: estimates exchanged."""
+    run: dict = {}
+    exec(compile(python_blocks(README)[0], "README.md", "exec"), run)
+    before, after, truth = run["estimate"], run["better"], run["states"].frequencies
+    n_closer, *errors = n_closer_and_errors(before, after, truth)
+    caption = README.partition("first_run.svg")[2]
+    assert f"moves {n_closer} of the 51 estimates closer" in caption
+    assert "falls from {:.2f} to {:.2f} percentage points".format(*errors) in caption
+    n_closer, *errors = n_closer_and_errors(after, before, truth)
+    assert f"moves {n_closer} of the 51 estimates closer" not in caption
+    assert "falls from {:.2f} to {:.2f} percentage points".format(*errors) not in caption
+    low, high = before.confidence_interval(0.95, simultaneous=True)
+    assert ((low[0] <= truth) & (truth <= high[0])).all()
+
+
+@pytest.mark.pages
+@pytest.mark.parametrize(
+    ("page", "picture", "n_blocks"),
+    [("README.md", "first_run.svg", 1), ("doc/quick_start.md", "quick_start.svg", 2)],
+)
+def test_a_page_draws_its_picture(page, picture, n_blocks, tmp_path):
+    """The number of markers is compared, because the file depends on matplotlib's version."""
+    pytest.importorskip("matplotlib")
+    pictures = importlib.import_module("benchmarks.pictures")
+    pictures.draw_page(ROOT / page, tmp_path / picture, n_blocks)
+    drawn = (tmp_path / picture).read_text(encoding="utf-8")
+    stored = (DOC / "_static" / picture).read_text(encoding="utf-8")
+    assert drawn.count("<use ") == stored.count("<use ") > 20
+
+
 @pytest.mark.pages
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pages_run(path, monkeypatch, tmp_path):
@@ -197,8 +236,8 @@ def navigation(index):
 
 def test_the_sidebar_has_every_page_once():
     groups = navigation((ROOT / "doc" / "index.md").read_text(encoding="utf-8"))
-    captions = ["Getting started", "User guide", "Methods", "Deploying", "Reference", "Project"]
-    assert list(groups) == captions
+    captions = ["Start", "One question", "Data types", "Special designs", "Models", "Production"]
+    assert list(groups) == [*captions, "Reference", "Project"]
     listed = [page for pages in groups.values() for page in pages]
     written = [
         path.relative_to(ROOT / "doc").with_suffix("").as_posix()

@@ -184,7 +184,7 @@ def test_independent_columns_are_within_the_noise_at_the_level():
 # -- what does not fit ----------------------------------------------------------------------------
 def test_what_is_no_table(tables):
     draw = ContingencyDisplay.from_estimate
-    with pytest.raises(ValueError, match="no table of 'age' and 'sex'; there are"):
+    with pytest.raises(ValueError, match="no table of 'age' and 'sex'. The tables are"):
         draw(tables, "age", "sex")
     with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
@@ -202,7 +202,9 @@ def test_what_is_no_table(tables):
     with pytest.raises(ValueError, match="needs marginals of several columns"):
         draw(columns, "a", "b")
     few = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, order=[("a", "b")], random_state=0)
-    with pytest.raises(ValueError, match=r"no table of 'c' and 'a'; there are .*\('a', 'b'\)\."):
+    with pytest.raises(
+        ValueError, match=r"no table of 'c' and 'a'. The tables are .*\('a', 'b'\)\."
+    ):
         draw(few.fit_transform(np.zeros((50, 3), int)), "c", "a")
     large = list(itertools.product(range(51), range(50)))
     with pytest.raises(ValueError, match="up to 2,500 cells, got 2,550"):

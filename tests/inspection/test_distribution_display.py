@@ -66,16 +66,39 @@ def test_a_second_one_on_the_same_axes_has_its_own_colour(raw):
     assert (silent.bands_, silent.errorbar_) == ([], None)  # without noise
 
 
-def test_what_it_refuses(raw):
-    for wrong, error, message in [
-        ({"estimate": FrequencyEstimate(TRUTH[None], range(8))}, ValueError, "bins between bounds"),
-        ({"estimate": raw[[0, 0]]}, ValueError, "draws one estimate, got 2 rows"),
-        ({"estimate": {"age": raw}}, TypeError, "draws one estimate, but got a set"),
-        ({"estimate": TRUTH}, TypeError, "needs a Freq"),
-        ({"level": 1.0}, ValueError, "level must fulfil"),
-        ({"truth": [0.5, 0.5]}, ValueError, r"truth must have shape \(8,\)"),
-        ({"quantiles": [1.5]}, ValueError, r"probabilities in \(0, 1\)"),
-        ({"ax": DistributionDisplay.from_estimate(raw).ax_[0]}, ValueError, "draws on two axes"),
-    ]:
-        with pytest.raises(error, match=message):
-            DistributionDisplay.from_estimate(**{"estimate": raw, **wrong})
+REFUSED = {
+    "no bins": (
+        lambda raw: {"estimate": FrequencyEstimate(TRUTH[None], range(8))},
+        ValueError,
+        "bins between bounds",
+    ),
+    "two rows": (
+        lambda raw: {"estimate": raw[[0, 0]]},
+        ValueError,
+        "draws one estimate, got 2 rows",
+    ),
+    "a set": (
+        lambda raw: {"estimate": {"age": raw}},
+        TypeError,
+        "draws one estimate, but got a set",
+    ),
+    "an array": (lambda raw: {"estimate": TRUTH}, TypeError, "needs a Freq"),
+    "level 1": (lambda raw: {"level": 1.0}, ValueError, "level must fulfil"),
+    "two true values": (
+        lambda raw: {"truth": [0.5, 0.5]},
+        ValueError,
+        r"truth must have shape \(8,\)",
+    ),
+    "quantile 1.5": (lambda raw: {"quantiles": [1.5]}, ValueError, r"probabilities in \(0, 1\)"),
+    "one axis": (
+        lambda raw: {"ax": DistributionDisplay.from_estimate(raw).ax_[0]},
+        ValueError,
+        "draws on two axes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_it_refuses(raw, options, error, message):
+    with pytest.raises(error, match=message):
+        DistributionDisplay.from_estimate(**{"estimate": raw, **options(raw)})

@@ -373,7 +373,7 @@ def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
         "print([name for name in sys.modules if name.startswith(('sklearn_ldp.', 'matplotlib'))])"
     )
     done = fresh_processes.run(code)
-    assert "sklearn_ldp.inspection._frequency_display" in done.stdout
+    assert "sklearn_ldp._core.displays._frequency_display" in done.stdout
     assert "_estimate'" not in done.stdout
     assert "model_selection" not in done.stdout
     assert "matplotlib" not in done.stdout

@@ -302,7 +302,7 @@ def test_bad_input_is_refused_in_a_sentence(parameters, users, labels, what):
 def test_what_is_missing_is_named():
     with pytest.raises(NotFittedError):
         model().predict(X)
-    with pytest.raises(ValueError, match="does not know its columns yet"):
+    with pytest.raises(ValueError, match="has no columns yet"):
         LDPNaiveBayes(classes=CLASSES).oracle()
     with pytest.raises(ValueError, match="Declare them in classes="):
         model(classes=None).oracle()

@@ -183,7 +183,7 @@ def test_the_same_rows_twice_are_not_silent():
         (pd.DataFrame({"sex": ["F"]}), "misses the column 'age'"),
         (
             pd.DataFrame({"sex": ["F"], "age": [0], "town": [1]}),
-            "no domain|'town', needs at least 2",
+            "(no|without a) domain|'town', needs at least 2",
         ),
         ([["F"]], "X has 1 features, but PrivatizedColumns is expecting 2"),
     ],
@@ -202,7 +202,7 @@ def test_bad_parameters_and_reports_are_refused():
         lambda: PrivatizedColumns(input="reports").fit([[0, 0]]),
         lambda: PrivatizedColumns().true_indicators(people(3)),
     ):
-        with pytest.raises(ValueError, match="PrivatizedColumns does not know its columns yet"):
+        with pytest.raises(ValueError, match="PrivatizedColumns has no columns yet"):
             read()
     with pytest.raises(ValueError, match="cannot have made these reports"):
         PrivatizedColumns(domains=DOMAINS, input="reports").fit([[0, 99]])
@@ -210,7 +210,7 @@ def test_bad_parameters_and_reports_are_refused():
         PrivatizedColumns(0.0, domains=DOMAINS).fit(people(3))
     with pytest.raises(ValueError, match="'epsilon' parameter of PrivatizedColumns"):
         PrivatizedColumns(np.inf, domains=DOMAINS).fit(people(3))
-    with pytest.raises(ValueError, match="PrivatizedColumns needs domains= to be a mapping"):
+    with pytest.raises(ValueError, match="PrivatizedColumns got domains=.*Pass a mapping"):
         PrivatizedColumns(domains=["a", "b"]).fit(people(3))
 
 

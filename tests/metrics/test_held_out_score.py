@@ -96,10 +96,10 @@ def test_rows_are_averaged():
 def test_held_out_score_refuses():
     raw = OUE(random_state=0).simulate(COUNTS, 2)
     for bad in (raw, raw.values, NormSub().fit_transform(raw[0])):
-        with pytest.raises(ValueError, match="compares with one raw estimate"):
+        with pytest.raises(ValueError, match="needs one raw estimate"):
             held_out_score(GUESS, bad)
     silent = FrequencyEstimate(raw.values[:1], raw.categories, oracle=raw.oracle)
-    with pytest.raises(ValueError, match="needs the noise"):
+    with pytest.raises(ValueError, match="with noise, from which"):
         held_out_score(GUESS, silent)
     # p, q and n are enough for single categories, but do not determine the variance of sums.
     plain = replace(silent, noise=NoiseModel(raw.noise.p, raw.noise.q, raw.noise.n_samples))

@@ -105,7 +105,7 @@ def test_truth_of_another_shape(function, truth):
 
 def test_queries_of_another_width_and_truths_that_are_none():
     """scikit-learn's metrics refuse NaN; a NaN error would silently win or lose a search."""
-    with pytest.raises(ValueError, match="for 3 categories, the estimate has 4"):
+    with pytest.raises(ValueError, match="for 3 categories, but the estimate has 4"):
         frequency_mse(TRUTH, ESTIMATES, queries=groups([1, 2, 3]))
     for ask in (partial(frequency_mse, TRUTH, ESTIMATES), make_frequency_scorer):
         with pytest.raises(TypeError, match=r"sklearn_ldp\.queries"):

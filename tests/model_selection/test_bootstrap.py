@@ -52,7 +52,7 @@ def test_differences_of_errors_are_unbiased(queries, seed):
         search = HeldOutSearch(pair, queries=queries, noise=MODEL, n_splits=1, random_state=i)
         values = truth + std * rng.standard_normal(128)
         search.fit(values[None])
-        seen = [case.estimate for case in search._cases(FrequencyEstimate(values, range(128)))]
+        seen = [case.estimate for case in search._make_cases(FrequencyEstimate(values, range(128)))]
         answers = [[clone(post).fit_transform(one) for post in pair] for one in seen]
 
         def difference(to, answers=answers):
@@ -74,7 +74,7 @@ def test_the_two_copies_are_independent_and_one_is_unbiased():
     seen, response = [], []
     for _ in range(800):
         estimate = FrequencyEstimate(truth + std * rng.standard_normal(20), range(20))
-        case = search._cases(estimate)[0]
+        case = search._make_cases(estimate)[0]
         seen.append(norm(case.estimate.values[0]))
         response.append(case.frequencies)
     seen, response = np.array(seen) - truth, np.array(response) - truth
@@ -91,7 +91,7 @@ def test_candidates_are_told_the_noise_that_they_see():
     for noise in (None, MODEL, 0.01):
         search = HeldOutSearch(method="bootstrap", noise=noise, test_size=0.21 / 1.21, n_splits=2)
         of_estimate = search._completed(estimate).noise
-        cases = search._cases(estimate)
+        cases = search._make_cases(estimate)
         assert len(cases) == 4
         for case in cases:
             told = case.estimate.noise
@@ -107,7 +107,7 @@ def test_each_row_has_draws_and_noise_of_its_own():
     """Of a single noise for all, and of rows with different numbers of users."""
     rows = np.tile(an_estimate().values, (3, 1))
     search = HeldOutSearch([NormSub(), Base()], noise=MODEL, n_splits=2)
-    cases = search._cases(FrequencyEstimate(rows, range(128)))
+    cases = search._make_cases(FrequencyEstimate(rows, range(128)))
     assert len({case.estimate.values.tobytes() for case in cases}) == 12
     fitted = search.fit(rows)
     assert fitted.frequencies_.shape == (3, 128)
@@ -116,7 +116,7 @@ def test_each_row_has_draws_and_noise_of_its_own():
     noise = NoiseModel(estimate.noise.p, estimate.noise.q, np.array([1000, 200_000]))
     rows = FrequencyEstimate(estimate.values, estimate.categories, noise)
     search = HeldOutSearch([Base(), NormSub()], method="bootstrap").fit(rows)
-    stds = [case.estimate.noise.std for case in search._cases(rows)]
+    stds = [case.estimate.noise.std for case in search._make_cases(rows)]
     np.testing.assert_allclose(stds[:8], noise.std[0] * np.sqrt(1.15))
     np.testing.assert_allclose(stds[8:], noise.std[1] * np.sqrt(1.15))
     assert search.frequencies_.shape == (2, 128)
@@ -226,7 +226,7 @@ def test_what_has_no_known_noise_is_refused():
         HeldOutSearch(method="bootstrap").fit(estimate.values)
     processed = NormSub().fit_transform(estimate)
     for noise in (None, MODEL):
-        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub: pass"):
+        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub. Pass"):
             HeldOutSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
         HeldOutSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)

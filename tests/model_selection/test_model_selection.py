@@ -170,9 +170,9 @@ def test_large_domains_need_fewer_simulated_collections(d, expected):
     estimate = FrequencyEstimate(np.full(d, 1 / d), range(d))
     options = {"oracle": GRR(), "n_samples": 1000, "random_state": 0}
     papers = {"synthesizer": NormSub(), **options}
-    (case,) = SyntheticSearch(**papers)._cases(estimate)
+    (case,) = SyntheticSearch(**papers)._make_cases(estimate)
     assert case.estimate.shape == (expected, d)
-    (case,) = SyntheticSearch(n_repeats=3, **papers)._cases(estimate)
+    (case,) = SyntheticSearch(n_repeats=3, **papers)._make_cases(estimate)
     assert case.estimate.shape == (3, d)
 
 
@@ -202,7 +202,7 @@ def test_refusals(search):
         clone(search).set_params(candidates=[]).fit(estimate)
     with pytest.raises(ValueError, match="candidates"):
         clone(search).set_params(candidates="some").fit(estimate)
-    with pytest.raises(ValueError, match=r"Queries are for 3 categories"):
+    with pytest.raises(ValueError, match=r"queries are for 3 categories"):
         clone(search).set_params(queries=np.eye(3)).fit(estimate)
     with pytest.raises(NotFittedError):
         clone(search).transform(estimate)
@@ -235,7 +235,7 @@ def test_held_out_error_is_unbiased_for_the_risk(seed):
     for i in range(60):
         estimate = an_estimate(OUE(), 1000 * seed + i, counts)
         search = HeldOutSearch([candidate], n_splits=1, random_state=i)
-        case = search._cases(estimate)[0]
+        case = search._make_cases(estimate)[0]
         held_out = -search.fit(estimate).results_["mean_test_score"][0]
         true_error = frequency_mse(truth, clone(candidate).fit_transform(case.estimate))
         test_size = estimate.noise.n_samples - case.estimate.noise.n_samples
@@ -275,7 +275,7 @@ def test_regret_on_zipf_is_small(search, seed):
 def test_queries_that_depend_on_the_truth_do_not_peek(method):
     """top_k must take the largest of the part that makes the estimate, not of the judging part."""
     search = HeldOutSearch([Base()], queries=top_k(3), n_splits=4, method=method)
-    for case in search._cases(an_estimate()):
+    for case in search._make_cases(an_estimate()):
         asked = np.sort(case.queries.matrix(128).indices)
         np.testing.assert_array_equal(asked, np.sort(np.argsort(-case.estimate.values[0])[:3]))
 
@@ -422,7 +422,7 @@ def test_bins_are_judged_as_bins_and_their_order_is_no_candidate_of_its_own(sear
     estimate, n_default = oracle.fit_transform(np.arange(600) % 12), len(default_candidates())
     found = clone(search).fit(estimate)
     assert len(found.results_["candidate"]) == n_default
-    assert all(has_bins(case.estimate.domain) for case in found._cases(estimate))
+    assert all(has_bins(case.estimate.domain) for case in found._make_cases(estimate))
     asked = clone(search).set_params(queries=top_k(2)).fit(estimate)
     assert len(asked.results_["candidate"]) == n_default + 1
     if not isinstance(search, SyntheticSearch):
@@ -455,13 +455,13 @@ def test_a_candidate_with_groups_takes_fewer_simulated_collections():
     """Of wide domains, as it takes longer; of ranges always."""
     wide = OLH(categories=2500, random_state=0).simulate(np.full(2500, 20))
     search = SyntheticSearch(queries=groups(np.arange(2500) % 3), random_state=0)
-    assert [len(case.estimate) for case in search._cases(wide)] == [10, 10]
+    assert [len(case.estimate) for case in search._make_cases(wide)] == [10, 10]
     search.set_params(candidates=[Base()])
-    assert [len(case.estimate) for case in search._cases(wide)] == [15, 15]
+    assert [len(case.estimate) for case in search._make_cases(wide)] == [15, 15]
     narrow = SyntheticSearch(queries=groups(np.arange(128) % 3), random_state=0)
-    assert [len(case.estimate) for case in narrow._cases(an_estimate())] == [15, 15]
+    assert [len(case.estimate) for case in narrow._make_cases(an_estimate())] == [15, 15]
     narrow.set_params(queries=prefixes())
-    assert [len(case.estimate) for case in narrow._cases(an_estimate())] == [5, 5]
+    assert [len(case.estimate) for case in narrow._make_cases(an_estimate())] == [5, 5]
 
 
 def test_the_default_takes_two_populations():
@@ -473,9 +473,9 @@ def test_the_default_takes_two_populations():
         (groups(labels), EmpiricalBayes(groups=groups(labels))),
     ):
         search = SyntheticSearch([Base()], queries=queries, n_repeats=4, random_state=0)
-        made = [case.frequencies for case in search._cases(estimate)]
+        made = [case.frequencies for case in search._make_cases(estimate)]
         for frequencies, synthesizer in zip(made, (NormSub(), second), strict=True):
-            one = clone(search).set_params(synthesizer=synthesizer)._cases(estimate)[0]
+            one = clone(search).set_params(synthesizer=synthesizer)._make_cases(estimate)[0]
             np.testing.assert_array_equal(frequencies, one.frequencies)
         assert np.abs(made[0] - made[1]).max() > 1e-4
 

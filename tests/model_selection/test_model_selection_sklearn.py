@@ -109,6 +109,38 @@ def test_folds_in_parallel_change_nothing():
     np.testing.assert_array_equal(one, two)
 
 
+def assert_mean_is_zero(values, limit):
+    z = np.mean(values) / (np.std(values, ddof=1) / np.sqrt(len(values)))
+    assert abs(z) < limit, f"the mean differs from 0 (z = {z:.1f})"
+
+
+def test_scores_of_folds_of_reports_are_unbiased(seed):
+    """The score of held-out reports is minus the error with respect to their users' values.
+
+    z test of 60 collections: |t| >= 6.5 with 59 degrees of freedom has probability 2e-8. Negative
+    control: the squared distance to the held-out estimate also contains its variance.
+    """
+    values = VALUES[:400]
+    rng = np.random.default_rng(seed)
+    client = OUE(1.0, categories=D, random_state=rng)
+    train, test = np.split(rng.permutation(400), [200])
+    truth = np.bincount(values[test], minlength=D) / 200
+    scorer = make_held_out_scorer(queries=HALVES)
+    gaps = []
+    gaps_with_variance = []
+    for _ in range(60):
+        reports = client.privatize(values)
+        pipe = pipeline(OUE(1.0, input="reports")).fit(reports[train])
+        estimate = pipe[-1].estimate_
+        error = frequency_mse(truth, estimate, queries=HALVES)
+        held_out = pipe[0].transform(reports[test]).values[0]
+        gaps.append(error + scorer(pipe, reports[test]))
+        gaps_with_variance.append(error - frequency_mse(held_out, estimate, queries=HALVES))
+    assert_mean_is_zero(gaps, limit=6.5)
+    with pytest.raises(AssertionError, match="the mean differs from 0"):
+        assert_mean_is_zero(gaps_with_variance, limit=6.5)
+
+
 # -- displays ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("negate", [False, True])
 def test_curve_displays_name_the_score(negate):
@@ -478,5 +510,5 @@ def test_scores_refuse_what_they_cannot_judge():
     assert weighted.score([0, 1], sample_weight=[50, 70]) > -1
     noise = NoiseModel(0.5, 0.25, 100)
     one, other = (FrequencyEstimate([[0.5, 0.25]], ["ab", b], noise) for b in ("b", "ba"))
-    with pytest.raises(ValueError, match="each finds its own"):
+    with pytest.raises(ValueError, match="usually find different strings"):
         held_out_score(one, other)

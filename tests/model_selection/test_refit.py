@@ -72,8 +72,8 @@ def test_standard_errors_of_the_best(n, index):
 
 PAIRS = [{"a__epsilon": 1, "b__epsilon": 2}] * 4
 MIXED = [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]
-ONE_OF = "Name epsilon= of least_epsilon, one of "
-LEAST = "no candidate with a finite error of at most 0.5: the least error is 1, at epsilon=4."
+ONE_OF = "needs epsilon= to choose one of "
+LEAST = "no candidate with a finite error of at most 0.5: the smallest error is 1, at epsilon=4."
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_several_parameters_and_scorers_can_be_named():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_error": 1, "tolerance": 1}, "takes one of .* got .*max_error.*tolerance"),
+        ({"max_error": 1, "tolerance": 1}, "accepts at most one of .* got .*max_error.*tolerance"),
         ({"max_error": -1}, "max_error, .*, finite and >= 0, got .*-1"),
         ({"tolerance": np.nan}, "finite and >= 0, got .*nan"),
         ({"standard_errors": "1"}, "finite and >= 0, got .*'1'"),

@@ -109,7 +109,7 @@ def test_audit_takes_any_pair_of_any_categories_and_no_bad_confidence():
     assert 1.5 < result.lower_bound < 2
     with pytest.raises(ValueError, match="0 < confidence < 1"):
         audit_epsilon(oracle, confidence=1.0)
-    with pytest.raises(ValueError, match="declare it in categories"):
+    with pytest.raises(ValueError, match="Declare the categories in categories"):
         audit_epsilon(GRR())
 
 

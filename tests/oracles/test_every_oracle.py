@@ -59,11 +59,14 @@ from sklearn_ldp.robustness import (
     support_size_test,
 )
 from sklearn_ldp.utils._checks import (
+    check_covariance,
     check_exact_support_probabilities,
     check_files,
+    check_joint_support,
     check_one_release,
     check_simulation,
     check_supports,
+    check_unbiased_estimates,
 )
 from sklearn_ldp.utils.estimator_checks import check_oracle, oracle_checks
 
@@ -203,6 +206,10 @@ class TooOftenJoint(QuestionChannel):
     joint_support = property(lambda self: JointSupport(float(self.p * self.q), float(self.q) ** 2))
 
 
+class NeverJoint(QuestionChannel):
+    joint_support = property(lambda self: JointSupport(0.0, 0.0))
+
+
 class OtherCovariance(QuestionChannel):
     def covariance(self, frequencies):
         return QuestionChannel(self.n_categories, self.threshold // 2).covariance(frequencies)
@@ -260,6 +267,33 @@ def test_what_the_checks_of_privacy_find(mechanism, fault):
     with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
         for check in checks[: checks.index(check_one_release)]:
             check(Mistaken(epsilon=1.0))
+
+
+@pytest.mark.parametrize(
+    ("check", "channel", "fault"),
+    [
+        (check_exact_support_probabilities, Unequal, "the estimator's q="),
+        (check_unbiased_estimates, Unequal, "the estimate is biased"),
+        (check_joint_support, NeverJoint, "`joint_support` is wrong"),
+        (check_covariance, OtherCovariance, "`covariance` differs from"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_each_property_of_the_support_has_a_listed_check(check, channel, fault):
+    """Each check finds its own fault; the channel without faults is the negative control."""
+
+    class Correct(RandomQuestion):
+        def _make_mechanism(self, domain):
+            return asked(self.epsilon, domain.size)
+
+    class Mistaken(RandomQuestion):
+        def _make_mechanism(self, domain):
+            return asked(self.epsilon, domain.size, channel=channel)
+
+    assert check in oracle_checks()
+    check(Correct(epsilon=1.0))
+    with pytest.raises(AssertionError, match=fault):
+        check(Mistaken(epsilon=1.0))
 
 
 @every_oracle

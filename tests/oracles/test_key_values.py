@@ -89,9 +89,9 @@ def test_a_mapping_and_a_frame_are_the_same_and_a_rare_key_has_no_mean():
         ([{"SECRET": 1}], "in the list of row 0, got an unknown category"),
         ([{"a": "SECRET"}], "an item without a number"),
         ([{"a": None}], "an item without a number"),
-        ([["a"]], "a list of mappings from item to number"),
-        ({"a": 1}, "a list of mappings from item to number"),
-        ([], "1 sample at least"),
+        ([["a"]], "a mapping from items to numbers"),
+        ({"a": 1}, "a mapping from items to numbers"),
+        ([], "at least 1 sample"),
         (pd.DataFrame({"a": [1.0]}), "no label for the category 'b'"),
     ],
 )

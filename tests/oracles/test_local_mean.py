@@ -224,8 +224,8 @@ def test_groups():
     ("given", "what"),
     [
         *(({"bounds": one}, "two finite numbers") for one in (None, (0, np.inf), (np.nan, 1), 3)),
-        ({"bounds": "auto"}, "learnt from users' values would reveal some of them. Got 'auto'"),
-        ({"bounds": (1, 0)}, "of which the second is larger"),
+        ({"bounds": "auto"}, "got bounds='auto'.* without the users' values"),
+        ({"bounds": (1, 0)}, "with a larger second number"),
         *(({"worst_case": one}, "worst_case") for one in (0.99, np.nan, np.inf, "minimax")),
     ],
 )
@@ -243,7 +243,7 @@ def test_bounds_and_worst_cases_that_are_none(given, what):
         (np.inf, "outside of its bounds"),
         (np.nan, "NaN"),
         (None, "NaN"),
-        ("old", "no number"),
+        ("old", "not a number"),
     ],
 )
 def test_refused_numbers_are_not_shown(value, what):

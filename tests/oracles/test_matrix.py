@@ -339,7 +339,7 @@ def test_other_refusals():
         MatrixOracle(1.0, categories=10**6, strategy="square-wave").protocol()
     with pytest.raises(ValueError, match="truly"):
         MatrixOracle(1.0, categories=6, queries=top_k(2)).protocol()
-    with pytest.raises(ValueError, match="Queries are for 4 categories"):
+    with pytest.raises(ValueError, match="queries are for 4 categories"):
         MatrixOracle(1.0, categories=6, queries=np.eye(4)).protocol()
     for queries in (np.zeros((2, 4)), np.ones((1, 4))):
         with pytest.raises(ValueError, match="MatrixOracle must ask for something, got .* rank 0"):

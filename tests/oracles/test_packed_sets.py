@@ -26,7 +26,12 @@ from sklearn_ldp.collection import (
     tally_file,
     write_reports,
 )
-from sklearn_ldp.utils._checks import check_exact_epsilon, check_exact_support_probabilities
+from sklearn_ldp.utils._checks import (
+    check_covariance,
+    check_exact_epsilon,
+    check_exact_support_probabilities,
+    check_joint_support,
+)
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 D = 300
@@ -74,6 +79,8 @@ def test_bits_have_the_law_of_lists(monkeypatch):
     assert len(lists) == comb(6, 3)
     check_exact_epsilon(SubsetSelection(1.0, subset_size=2))
     check_exact_support_probabilities(SubsetSelection(1.0, subset_size=2))
+    check_joint_support(SubsetSelection(1.0, subset_size=2))
+    check_covariance(SubsetSelection(1.0, subset_size=2))
 
 
 @pytest.mark.parametrize("is_packed", [False, True])

@@ -14,13 +14,16 @@ from scipy import stats
 from sklearn.base import clone
 
 from sklearn_ldp import (
+    GRR,
     BasePos,
     Domain,
     EmpiricalBayes,
+    FrequencyEstimate,
     HeldOutSearch,
     NormSub,
     StringOracle,
     SyntheticSearch,
+    load_estimate,
 )
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, direct_threshold
 from sklearn_ldp._core.mechanisms.several import Several
@@ -126,9 +129,9 @@ def test_domains_of_strings_are_equal_and_bring_strings_into_one_form():
         ({"alphabet": "ab", "code": {"a": 1}}, "got both"),
         ({"alphabet": "ab", "max_length": 0}, "max_length= from 1"),
         ({"alphabet": "ab", "max_length": True}, "max_length= from 1"),
-        ({"alphabet": "ab", "max_digits": 3}, "with code= only"),
+        ({"alphabet": "ab", "max_digits": 3}, "without code="),
         ({"code": {"a": 1, "b": 0}}, "positive frequency"),
-        ({"code": {"ab": 1, "c": 1}}, "single letters"),
+        ({"code": {"ab": 1, "c": 1}}, "single letter"),
         ({"code": {"a": 1}, "max_digits": 0}, "max_digits= from 1"),
         ({"alphabet": "e\N{ANGSTROM SIGN}"}, "normal form C"),
     ],
@@ -175,7 +178,7 @@ def test_the_public_code_is_the_default():
     with pytest.raises(ValueError, match="another collection"):
         default.aggregate(other.privatize(["hónap"]))
     assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
-    with pytest.raises(ValueError, match="not in its alphabet"):
+    with pytest.raises(ValueError, match="outside of its alphabet"):
         default.privatize(["日本"])
 
 
@@ -192,8 +195,8 @@ def test_the_public_code_finds_words_of_other_languages(seed):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["ab", "aXb"], "not in its alphabet, .*position 1: .*missing=.report"),
-        (["ab", ""], "empty one.* at position 1"),
+        (["ab", "aXb"], "(outside of|not in) its alphabet, .*position 1. .*missing=.report"),
+        (["ab", ""], "empty or (has|contains).* at position 1"),
         (["ab", "a\0"], "at position 1"),
         (["ab", None], "missing"),
         (["ab", 3], "position 1"),
@@ -213,7 +216,7 @@ def test_bad_strings_are_refused_and_not_shown(values, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"alphabet": 5}, "needs an alphabet"),
+        ({"alphabet": 5}, "got the alphabet"),
         ({"max_length": 0}, "StringOracle needs max_length"),
         ({"n_found": 0}, "n_found"),
         ({"expected_n_users": 0}, "expected_n_users"),
@@ -440,12 +443,37 @@ def test_no_distribution_is_made_of_strings_that_were_found():
     """They are some of many: negative control, an array whose sum is made 1 is far too large."""
     estimate = oracle().fit(WORDS, sample_weight=COUNTS).estimate_
     for post in (NormSub(), EmpiricalBayes(), SyntheticSearch()):
-        with pytest.raises(ValueError, match=r"sum to 1, and these are some of many: take Base"):
+        with pytest.raises(ValueError, match=r"sum to 1, and these are some of many. Use Base"):
             post.fit(estimate)
     for post in (BasePos(), EmpiricalBayes(simplex=False), HeldOutSearch()):
         values = post.fit_transform(estimate).values
         assert values.sum() == pytest.approx(estimate.values.sum(), rel=0.05)
         assert values.sum() < 0.95 * NormSub().fit_transform(estimate.values).sum()
+
+
+def test_the_name_of_a_flag_says_nothing_about_sums(tmp_path):
+    """Strings that were found are some of many by a field, which files keep, and not by a flag."""
+    strings = oracle().fit(WORDS, sample_weight=COUNTS).estimate_
+    strings.save(tmp_path / "strings.npz")
+    for estimate in (strings, strings[0], load_estimate(tmp_path / "strings.npz")):
+        assert estimate.is_partial
+        assert not estimate.sums_to_one
+    flags = {"or longer": np.array([True, False])}
+    own = FrequencyEstimate([[0.5, 0.5]], ["a few hours", "a day"], flags=flags)
+    assert own.sums_to_one
+
+
+def test_errors_name_the_settings_of_strings_for_subclasses_too():
+    class Words(StringOracle):
+        pass
+
+    options = {"max_length": 4, "n_found": 4, "expected_n_users": 10_000}
+    for kind in (StringOracle, Words):
+        ours, theirs = (kind(2.0, alphabet=a, **options).protocol() for a in ("abcd", "abce"))
+        assert "the letters, max_length or n_found" in ours.difference(theirs.configuration)
+    grr = GRR(2.0, categories=["a", "b"]).protocol()
+    other = GRR(2.0, categories=["b", "a"]).protocol()
+    assert "the categories or their order" in grr.difference(other.configuration)
 
 
 def test_pictures_name_what_is_detected():

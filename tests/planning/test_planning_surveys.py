@@ -145,7 +145,7 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
         ),
         ("queries for each column, by name", {"queries": groups([0, 1])}),
         ("must have shape", {"frequencies": {"age": [1]}}),
-        ("declare the categories", {"oracle": ColumnOracle()}),
+        ("Declare the categories", {"oracle": ColumnOracle()}),
     ],
 )
 def test_what_is_refused(message, arguments):

@@ -23,7 +23,7 @@ from sklearn_ldp.postprocessing._empirical_bayes import estimator
 
 def without_given_priors(monkeypatch):
     """Let every prior be learnt, as in wide domains."""
-    monkeypatch.setattr(estimator, "of_few_categories", lambda values, noise: None)
+    monkeypatch.setattr(estimator, "few_categories_row", lambda values, noise: None)
 
 
 # -- the posterior ----------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_given_priors_give_way_to_the_learnt_one(monkeypatch):
     np.testing.assert_array_equal(before[24], learnt[24])
     noise = made[18].noise.of_rows(0)
     monkeypatch.undo()
-    few = estimator.of_few_categories(made[18].values[0], noise)
+    few = estimator.few_categories_row(made[18].values[0], noise)
     given = few.std * few.frequencies.means
     np.testing.assert_allclose(before[18][0], (given + learnt[18][0]) / 2)
     assert np.abs(before[12] - learnt[12]).max() > 1e-4

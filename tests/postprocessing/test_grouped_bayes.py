@@ -399,7 +399,7 @@ def test_groups_may_be_given_in_several_ways(given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["x", "y"], "Queries are for 2 categories, the estimate has 4"),
+        (["x", "y"], "queries are for 2 categories, but the estimate has 4"),
         (query_matrix([[1, 1, 0, 0], [1, 0, 1, 0]]), "each category occurs at most once"),
         (query_matrix([[2, 1, 0, 0]]), "each category occurs at most once"),
         (random_sets(0.5), "each category occurs at most once"),

@@ -155,12 +155,14 @@ def test_one_category_and_all():
 def test_bad_questions():
     with pytest.raises(ValueError, match=r"top_k\(52\) needs at least 52 categories"):
         values(queries=top_k(52))
-    with pytest.raises(ValueError, match=r"answers top_k\(3\) by a prior that all .* leave out"):
+    with pytest.raises(
+        ValueError, match=r"answers top_k\(3\) by a common prior of all .* Leave out"
+    ):
         values(queries=top_k(3), groups=LABELS)
     for d in (3, 5, 51):  # also where the domain is too small for ranges
         small = OUE(1.0, categories=d, random_state=0).simulate(np.full(d, 1000))
         with pytest.raises(
-            ValueError, match=r"answers top_k\(2\) .* leave out groups= and ordered="
+            ValueError, match=r"answers top_k\(2\) .* Leave out groups= and ordered="
         ):
             EmpiricalBayes(queries=top_k(2), ordered=True).fit(small)
     with pytest.raises(ValueError, match="the estimate has"):
@@ -183,5 +185,5 @@ def test_a_list_says_several_things_that_will_be_asked():
     np.testing.assert_allclose(both, values(groups=LABELS, ordered=True), rtol=1e-12)
     np.testing.assert_array_equal(values(queries=["California", "Texas"]), values())
     np.testing.assert_array_equal(values(queries=[top_k(5)]), values(queries=top_k(5)))
-    with pytest.raises(ValueError, match=r"top_k\(5\) cannot be asked beside other queries"):
+    with pytest.raises(ValueError, match=r"top_k\(5\) cannot be combined with other queries"):
         values(queries=[g, top_k(5)])

@@ -6,10 +6,12 @@ from scipy.stats import binom
 
 from sklearn_ldp import (
     CLS,
+    GRR,
     OUE,
     Base,
     BaseCut,
     BasePos,
+    ExactMLE,
     FrequencyEstimate,
     NoiseModel,
     Norm,
@@ -20,6 +22,7 @@ from sklearn_ldp import (
     PowerNS,
 )
 from sklearn_ldp.datasets import make_zipf
+from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.postprocessing import norm_hyb
 from sklearn_ldp.postprocessing._normalization import norm_cut_threshold
 
@@ -61,6 +64,38 @@ def test_2020_lemma_1_base_pos_biases_all_values_upwards():
     bias = expectation(BasePos()) - TRUTH
     assert np.all(bias > 1e-6)
     assert not np.all(expectation(NormSub()) - TRUTH > 1e-6)  # negative control
+
+
+def gaps_of_exact_mle(epsilon, seed):
+    """Return the excess of ExactMLE's squared error, relative to NormSub's mean error."""
+    counts = make_zipf(20_000, 200, return_counts=True, random_state=0)
+    truth = counts / counts.sum()
+    oracle = GRR(epsilon, categories=200, random_state=np.random.default_rng([seed, 200]))
+    raw = oracle.simulate(counts, 300)
+    exact = query_errors(truth, ExactMLE().fit_transform(raw))
+    subtracted = query_errors(truth, NormSub().fit_transform(raw))
+    return (exact - subtracted) / subtracted.mean()
+
+
+def assert_worse(gaps, limit=8):
+    z = gaps.mean() / (gaps.std(ddof=1) / np.sqrt(len(gaps)))
+    assert z > limit, f"the error is not significantly larger (z = {z:.1f})"
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_2020_exact_mle_is_worse_than_norm_sub(epsilon, seed):
+    """With GRR on Zipf data, as Kairouz et al. found; a z test of 300 collections.
+
+    If the errors were equal, z > 8 would have a probability below 1e-13. For 12 seeds the error was
+    larger by 6 to 8 % at epsilon 1 and by 20 to 25 % at epsilon 2. Negative controls: the error is
+    3 to 4 % smaller at epsilon 0.5, and the same but for 1 % at epsilon 10.
+    """
+    assert_worse(gaps_of_exact_mle(epsilon, seed))
+    for other in (0.5, 10.0):
+        gaps = gaps_of_exact_mle(other, seed)
+        with pytest.raises(AssertionError, match="not significantly larger"):
+            assert_worse(gaps)
+    assert abs(gaps.mean()) < 0.01
 
 
 @pytest.mark.parametrize("post", [Norm(), NormMul(), NormSub(), NormCut(rescale=True), PowerNS()])

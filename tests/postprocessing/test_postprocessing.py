@@ -10,6 +10,7 @@ from estimators import POSTPROCESSORS, ROW_JOINERS, TALLY_PROCESSORS, is_ordinal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import nnls
 from scipy.stats import binomtest
 from scipy.stats import norm as normal
 from sklearn import config_context
@@ -64,7 +65,7 @@ from sklearn_ldp.postprocessing import (
     smooth,
     smooth_average,
 )
-from sklearn_ldp.postprocessing._empirical_bayes.few import of_few_categories
+from sklearn_ldp.postprocessing._empirical_bayes.few import few_categories_row
 from sklearn_ldp.queries import groups
 from sklearn_ldp.utils.estimator_checks import check_postprocessor
 
@@ -142,7 +143,7 @@ def _posterior_means(post, F):
 def _bayes(post, F):
     """Under given priors up to 12 categories, and under a learnt one from 24."""
     few = [
-        of_few_categories(f, resolve_noise(FrequencyEstimate(f, range(len(f))), post.noise, ""))
+        few_categories_row(f, resolve_noise(FrequencyEstimate(f, range(len(f))), post.noise, ""))
         for f in F
     ]
     if few[0] is None:
@@ -520,6 +521,29 @@ def test_norm_sub_is_the_projection(F):
         np.testing.assert_allclose(
             result, np.maximum(row + shift, 0), atol=1e-14 * max(1, np.abs(row).max())
         )
+
+
+def nearest_on_simplex(row):
+    """Return SciPy's least-squares solution x >= 0; a large weight makes its sum 1."""
+    weight = 1e4
+    system = np.vstack([np.eye(len(row)), np.full(len(row), weight)])
+    solution, _ = nnls(system, np.append(row, weight))
+    return solution
+
+
+@pytest.mark.parametrize("seed_", range(5))
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 12])
+def test_norm_sub_is_constrained_least_squares(d, seed_):
+    """2020 paper, section IV-C and Appendix A, against a general solver."""
+    row = np.random.default_rng([d, seed_]).normal(1 / d, 0.4, size=d)
+    np.testing.assert_allclose(norm_sub(row), nearest_on_simplex(row), atol=1e-7)
+
+
+def test_norm_mul_is_not_constrained_least_squares():
+    """Negative control of the test before: another normalization does not pass."""
+    row = np.array([0.7, 0.5, -0.1])
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        np.testing.assert_allclose(norm_mul(row), nearest_on_simplex(row), atol=1e-7)
 
 
 @pytest.mark.parametrize("scale", [1e9, 1e12, 1e15, 1e17, 1e200])

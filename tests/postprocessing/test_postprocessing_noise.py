@@ -135,7 +135,9 @@ def test_without_noise_the_remedy_is_named(post, F):
 def test_a_number_is_not_enough_for_all(post):
     name = type(post).__name__
     missing = "its growth with the frequency" if name == "MLEApx" else "the number of users"
-    expected = rf"^{name} needs .*{missing}, which noise=0.05 does not tell.*NoiseModel\(p, q, n_s"
+    expected = (
+        rf"^{name} needs .*{missing}, which noise=0.05 does not contain.*NoiseModel\(p, q, n_s"
+    )
     for X in (F3, FrequencyEstimate(F3, NAMES, NOISE)):
         with pytest.raises(ValueError, match=expected):
             clone(post).set_params(noise=0.05).fit(X)

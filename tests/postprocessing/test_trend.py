@@ -327,7 +327,9 @@ def test_missing_weeks_and_unequal_steps():
     texts = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=days.astype(str))
     np.testing.assert_allclose(Trend().fit(texts).frequencies_, apart.frequencies_)
     numbered = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=kept)
-    with pytest.raises(ValueError, match=r"unequal steps: say by times=.*times=estimate.row_names"):
+    with pytest.raises(
+        ValueError, match=r"unequal steps. Give the times .*times=estimate.row_names"
+    ):
         Trend().fit(numbered)
     np.testing.assert_allclose(
         Trend(times=numbered.row_names).fit(numbered).frequencies_, apart.frequencies_
@@ -337,7 +339,7 @@ def test_missing_weeks_and_unequal_steps():
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (range(29), "rising time for each of the 30 rows"),
+        (range(29), "a later time for each of the 30 rows"),
         ([*range(29), 3], "order of time"),
         ([*range(29), 28], "order of time"),
         ([*range(29), np.nan], "order of time"),
@@ -397,7 +399,7 @@ def test_intervals_belong_to_the_trend_alone(weekly):
         trend.confidence_interval(of="people")
     leaders = trend[3].confidence_interval(0.95, top_k(2), coverage="selected")
     assert leaders.low.shape == (1, 2)
-    with pytest.raises(ValueError, match=r"standard_errors of shape \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"standard_errors of the shape of its values, \(1, 2\)"):
         FrequencyEstimate([[0.5, 0.5]], ["a", "b"], standard_errors=[[0.1]])
 
 

@@ -224,7 +224,7 @@ def test_gains_of_what_is_no_list_of_categories():
         (LocalMean(1.0, bounds=(0, 1)), {"n_targets": 2}, "from 1 to 1"),
         (LocalMean(1.0, bounds=(0, 1)), {"attack": "assigned"}, "LocalMean draw none"),
         (LocalMean(1.0, bounds=(0, 1)), {"n_categories": 3}, "LocalMean declares its domain"),
-        (StringOracle(1.0, alphabet=""), {}, "needs an alphabet"),
+        (StringOracle(1.0, alphabet=""), {}, "got the alphabet"),
     ],
 )
 def test_gains_that_are_refused(oracle, options, words):

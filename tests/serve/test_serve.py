@@ -154,11 +154,11 @@ def test_pages_say_what_they_must(server):
     assert status == 200
     assert "default-src 'self'" in headers["content-security-policy"]
     assert b"Which &lt;b&gt;?" in page
-    assert b"no answer makes it more than 7.39 times as likely" in page
+    assert b"Each report is at most 7.39 times as likely" in page
     for path in ("/client.mjs", "/poll.mjs", "/style.css"):
         kind = "text/css" if path == "/style.css" else "text/javascript"
         assert get(server, path)[1]["content-type"].startswith(kind)
-    assert b"keeps no order of arrival" in get(server, "/results")[2]
+    assert b"does not keep their order of arrival" in get(server, "/results")[2]
     for path in ("/", "/results"):
         text = get(server, path)[2].decode().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|style=|<script>", text)
@@ -353,8 +353,8 @@ def test_a_signal_seals_what_is_held(name, tmp_path):
     post(port, content(draw(20)))
     code, said = end(process, number)
     assert code == 128 + number
-    assert "20 reports are held for the next start, as --least is 30" in said
-    assert "a million reports take about 30 of" in said
+    assert "20 reports are held for the next start, because --least is 30" in said
+    assert "a million reports need about 30 MB" in said
     process, port = start(tmp_path, "--least", 30)
     post(port, content(draw(20)))
     code, said = end(process, number)
@@ -371,12 +371,15 @@ GIVEN = "--categories domain.txt --folder kept"
     ("options", "match"),
     [
         ("--step 5", "--step must be at least 10, got 5"),
-        (f"{GIVEN} --max-items 2 --oracle olh", "sets, which have one oracle: omit --oracle"),
+        (
+            f"{GIVEN} --max-items 2 --oracle olh",
+            "sets, for which there is only one oracle. Omit --oracle",
+        ),
         ("--port 70000", "--port must be from 0 to 65535, got 70000. Choose another."),
         ("--port -1", "--port must be from 0 to 65535, got -1. Choose another."),
         ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
         (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
-        (f"{GIVEN} --open --oracle grr", "--open is for --oracle olh, got grr"),
+        (f"{GIVEN} --open --oracle grr", "--open needs --oracle olh, got grr"),
         ("--categories none.txt --folder kept", "none.txt: No such file"),
     ],
 )
@@ -396,7 +399,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch
     options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
     assert main(["serve", *options, "1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is of another collection: epsilon 2.0 instead of 1.0. Name another --folder" in line
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Choose another --folder" in line
     (kept / "salt").write_bytes(b"")
     assert main(["serve", *options, "2"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -419,7 +422,7 @@ def test_aggregate_counts_and_says_what_is_held(tmp_path, monkeypatch, capsys):
     with served(tmp_path, "--batch-reports", 50) as port:
         post(port, content(draw(30)))
         assert main(count) == 1
-        told = "kept: nothing is sealed yet: 30 reports are held, and sealed at 50"
+        told = "kept: no batch is sealed yet. 30 reports are held, and sealed at 50"
         assert told in capsys.readouterr().err
         post(port, content(draw(30)))
         assert patience(lambda: list((tmp_path / "kept").glob("*.jsonl")))

@@ -81,7 +81,7 @@ def test_every_oracle_of_a_page(oracle, tmp_path):
     again, _ = opened(tmp_path, oracle=oracle)
     assert again.counts.n_samples == 100
     np.testing.assert_array_equal(again.counts.tallies[0, 0], store.counts.tallies[0, 0])
-    assert again.close() == "nothing is held"
+    assert again.close() == "no reports are held"
 
 
 def test_a_nonce_counts_once(tmp_path):
@@ -121,7 +121,7 @@ def test_few_reports_are_held_for_the_next_start(tmp_path):
     rules = RULES._replace(least=10)
     store, outcomes = opened(tmp_path, rules)
     submit(store, outcomes, single(draw(9)))
-    assert store.close() == "9 reports are held for the next start, as --least is 10"
+    assert store.close() == "9 reports are held for the next start, because --least is 10"
     assert not list(tmp_path.glob("*.jsonl"))
     store, outcomes = opened(tmp_path, rules)
     assert (store.n_held, store.counts.n_samples) == (9, 9)
@@ -149,7 +149,7 @@ def test_one_process_and_one_collection_at_a_time(tmp_path):
     with pytest.raises(ValueError, match="is of another collection: oracle 'OLH' instead of"):
         opened(tmp_path, oracle=GRR(1.0, categories=COLOURS))
     (tmp_path / ".serve" / "x.slots").write_bytes(b"{}")
-    with pytest.raises(ValueError, match="no file of slots that this release can read"):
+    with pytest.raises(ValueError, match="not a file of slots that this release can read"):
         opened(tmp_path)
 
 
@@ -163,7 +163,7 @@ def a_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     store, outcomes = opened(folder, HELD)
     submit(store, outcomes, single(draw(95)))
-    assert store.close() == "15 reports are held for the next start, as --least is 30"
+    assert store.close() == "15 reports are held for the next start, because --least is 30"
     return folder
 
 
@@ -197,7 +197,9 @@ def test_a_salt_of_another_size_is_refused(content, own):
     salt.unlink()
     if content is not None:
         salt.write_bytes(content)
-    with pytest.raises(ValueError, match=r"salt must have 32 bytes.* sent again count twice\. Put"):
+    with pytest.raises(
+        ValueError, match=r"salt must have 32 bytes.* sent again count twice\. Restore"
+    ):
         reopened(own)
     salt.write_bytes(kept)
     assert reopened(own)[0] == 95
@@ -245,9 +247,9 @@ def test_each_file_shows_its_collection(left, oracle, name, match, own):
 @pytest.mark.parametrize(
     ("pattern", "n", "words"),
     [
-        ("*.tags", 55, "is missing, and its 40 reports are not in the results. Put it back"),
-        ("*.slots", 80, "is missing, and its held reports are not in the results. Put it back"),
-        ("batches", 95, "is missing, so it is not known whether other files are missing"),
+        ("*.tags", 55, "is missing, and its 40 reports are not in the results. Restore it"),
+        ("*.slots", 80, "is missing, and its held reports are not in the results. Restore it"),
+        ("batches", 95, "is missing, so other missing files cannot be detected"),
     ],
 )
 def test_a_missing_file_is_named_at_each_start(pattern, n, words, own):
@@ -280,7 +282,7 @@ def added(name, number):
     return change
 
 
-NOT_THOSE = "its arrays are not those of 40 reports"
+NOT_THOSE = "its arrays have other types or shapes than arrays of 40 reports"
 EDITS = {
     "negative": (added("tallies", -100), "one of its counts is"),
     "huge": (added("tallies", 10**14), "one of its counts is"),
@@ -345,7 +347,7 @@ def test_a_header_of_slots_claims_no_memory(own):
     for name, value in [("n_slots", 10**15), ("width", 10**15), ("width", -12), ("n_slots", "9")]:
         text = json.dumps({**head, name: value}).encode().ljust(4096)
         path.write_bytes(text + path.read_bytes()[4096:])
-        with pytest.raises(ValueError, match="is damaged|is no file of slots") as refusal:
+        with pytest.raises(ValueError, match="is damaged|is not a file of slots") as refusal:
             reopened(own)
         assert str(path) in str(refusal.value)
 
@@ -362,7 +364,7 @@ def test_a_folder_of_an_older_release_is_read(own):
     as_by_an_older_release(own)
     n, said = reopened(own)
     assert n == 95
-    assert "batches is missing, so it is not known whether other files" in said
+    assert "batches is missing, so other missing files" in said
     n, said = reopened(own)
     assert (n, "missing" in said) == (95, False)
     other = clone(ORACLE).set_params(epsilon=1.0)
@@ -374,7 +376,7 @@ def test_a_copy_of_older_tags_is_refused(own):
     as_by_an_older_release(own)
     path = next(own.glob("*.tags"))
     shutil.copy(path, path.with_name(f"{'f' * 32}.tags"))
-    with pytest.raises(ValueError, match=r"another file has its reports, too\). Put it back"):
+    with pytest.raises(ValueError, match=r"another file also has its reports\). Restore it"):
         reopened(own)
 
 
@@ -431,7 +433,7 @@ def test_results_change_by_whole_steps(tmp_path):
 # ---- disks that fail -----------------------------------------------------------------------------
 def test_a_full_disk_does_not_end_the_service(tmp_path, monkeypatch):
     """No spare file can be made, and no batch be sealed: posts are refused until there is room."""
-    monkeypatch.setattr(store_module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(store_module, "_RETRY_SECONDS", 0.2)
     store, outcomes = opened(tmp_path)
     submit(store, outcomes, single(draw(30)))
     is_full = threading.Event()

@@ -203,7 +203,7 @@ def test_single_columns_are_a_model_too(users, tables):
     assert "independent" not in repr(tables)
     oracle = MarginalOracle(2.0, domains=DOMAINS, order=1, random_state=0)
     tables = make_pipeline(oracle, LatentClasses()).fit_transform(users)
-    assert "cells, of a model in which columns are independent\n" in repr(tables)
+    assert "cells, from a model with independent columns\n" in repr(tables)
     assert list(tables) == list("abcd")
     assert tables.answer({"a": 1, "d": 0}) == pytest.approx(tables.row("a")[1] * tables.row("d")[0])
 
@@ -244,9 +244,9 @@ def test_answers_come_from_the_table_with_the_least_noise(users, raw):
 @pytest.mark.parametrize(
     ("conjunction", "message"),
     [
-        ({}, "A conjunction is a mapping"),
-        ("a", "A conjunction is a mapping"),
-        ({"e": 1}, "no column 'e'; there are 'a', 'b', 'c', 'd'"),
+        ({}, "A conjunction must be a mapping"),
+        ("a", "A conjunction must be a mapping"),
+        ({"e": 1}, "no column 'e'. The columns are 'a', 'b', 'c', 'd'"),
         ({"a": []}, "lists no category"),
         ({"a": 3}, "3"),
     ],
@@ -331,7 +331,7 @@ def test_tables_are_transposed(users, raw):
 
 def test_rows_need_tables_without_negative_cells(users, tables):
     raw = MarginalOracle(0.1, domains=DOMAINS, random_state=0).fit_transform(users)
-    with pytest.raises(ValueError, match=r"apply Consistent\(\) or LatentClasses\(\) first"):
+    with pytest.raises(ValueError, match=r"Apply Consistent\(\) or LatentClasses\(\) first"):
         raw.sample(10)
     with pytest.raises(ValueError, match="n_rows >= 1, got 0"):
         tables.sample(0)
@@ -373,7 +373,7 @@ def test_equal_columns_are_left_to_consistent_tables(is_pulled, seed, monkeypatc
     domains = {"x": 20, "y": 20}
     raw = MarginalOracle(4.0, domains=domains, random_state=seed).fit_transform(users)
     if not is_pulled:
-        monkeypatch.setattr(_latent_classes, "_part", lambda *_: 0.0)
+        monkeypatch.setattr(_latent_classes, "_confirmed_step", lambda *_: 0.0)
     truth = true_tables(domains, users, raw)
     error = distance(LatentClasses().fit_transform(raw), truth)
     ratio = error / distance(Consistent().fit_transform(raw), truth)
@@ -391,7 +391,7 @@ def test_independent_columns_are_not_left_to_consistent_tables(is_pulled, seed, 
     users = np.column_stack([rng.choice(8, 30_000, p=rng.dirichlet(np.ones(8))) for _ in "abcd"])
     raw = MarginalOracle(1.0, domains=domains, random_state=seed).fit_transform(users)
     if is_pulled:
-        monkeypatch.setattr(_latent_classes, "_part", lambda *_: 1.0)
+        monkeypatch.setattr(_latent_classes, "_confirmed_step", lambda *_: 1.0)
     truth = true_tables(domains, users, raw)
     columns = EmpiricalBayes().fit_transform(Consistent(non_negative=False).fit_transform(raw))
     of_product = [

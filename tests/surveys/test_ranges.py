@@ -14,8 +14,11 @@ from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import between, prefixes
 from sklearn_ldp.utils import estimator_checks
 from sklearn_ldp.utils._checks import (
+    check_covariance,
     check_domains_epsilons_and_batches,
     check_exact_support_probabilities,
+    check_joint_support,
+    check_unbiased_estimates,
 )
 
 TREE = RangeOracle(1.0, categories=300).channel()
@@ -64,7 +67,7 @@ def test_the_matrix_has_the_smaller_expected_error_where_there_is_one(monkeypatc
         uniform, asked = np.full(d, 1 / d), np.tri(d)
         matrix = RangeOracle(epsilon, categories=d).channel()
         with monkeypatch.context() as patch:
-            patch.setattr("sklearn_ldp.surveys._range_oracle._MOST_OF_MATRIX", 1)
+            patch.setattr("sklearn_ldp.surveys._range_oracle._MAX_MATRIX_BINS", 1)
             tree = RangeOracle(epsilon, categories=d).channel()
         errors = [one.covariance(uniform).variances(asked).mean() for one in (matrix, tree)]
         assert errors[0] < errors[1]
@@ -76,7 +79,14 @@ def test_the_matrix_has_the_smaller_expected_error_where_there_is_one(monkeypatc
         check
         for check in estimator_checks.oracle_checks()
         # One report leaves the other levels without users, whose estimate is refused.
-        if check not in (check_exact_support_probabilities, check_domains_epsilons_and_batches)
+        if check
+        not in (
+            check_exact_support_probabilities,
+            check_unbiased_estimates,
+            check_joint_support,
+            check_covariance,
+            check_domains_epsilons_and_batches,
+        )
     ],
     ids=lambda check: check.__name__,
 )
@@ -141,7 +151,7 @@ def test_variances_of_single_bins(monkeypatch):
     exact = [TREE.covariance(f).variances(np.eye(300)) for f in (uniform, heaped)]
     np.testing.assert_allclose(TREE.variances(np.array([uniform, heaped])), exact, rtol=0.08)
     np.testing.assert_allclose(TREE.total_variance(), exact[0].sum(), rtol=0.01)
-    monkeypatch.setattr("sklearn_ldp.surveys._range_oracle._MOST_SINGLE", 1)
+    monkeypatch.setattr("sklearn_ldp.surveys._range_oracle._MAX_EXACT_BINS", 1)
     np.testing.assert_allclose(TREE.variances(uniform), exact[0], rtol=0.03)
 
 
@@ -244,17 +254,17 @@ def test_bad_numbers_are_refused_in_one_sentence_and_nothing_is_collected(bad):
 
 @pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), "auto", (0,)])
 def test_bad_bounds_are_refused(bounds):
-    with pytest.raises(ValueError, match=r"Domain.bins needs bounds= to be two finite"):
+    with pytest.raises(ValueError, match=r"Domain.bins got bounds=.*two finite"):
         Domain.bins(300, bounds=bounds)
-    with pytest.raises(ValueError, match="LocalMean needs bounds= to be two finite"):
+    with pytest.raises(ValueError, match="LocalMean got bounds=.*two finite"):
         LocalMean(1.0, bounds=bounds).fit([1])
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="RangeOracle takes at most 1,048,576 bins, got 2,000,000"):
+    with pytest.raises(ValueError, match="at most 1,048,576 bins, got 2,000,000"):
         RangeOracle(1.0, categories=2_000_000).fit([0])
     few = RangeOracle(1.0, categories=300).fit([0, 1])
-    with pytest.raises(ValueError, match="Nobody was asked about level . of the 5 of the tree"):
+    with pytest.raises(ValueError, match="no user was asked about level . of the 5"):
         _ = few.estimate_
     with pytest.raises(ValueError, match="large enough for a report to carry information"):
         RangeOracle(1e-19, categories=300).protocol()

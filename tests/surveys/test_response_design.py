@@ -129,13 +129,16 @@ def test_what_is_not_private_is_read_and_not_made(name):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: ResponseDesign.warner(0.5), "does not tell all answers apart"),
-        (lambda: ResponseDesign.crosswise(0.5), "does not tell all answers apart"),
-        (lambda: ResponseDesign.kuk(0.4, 0.4), "does not tell all answers apart"),
+        (lambda: ResponseDesign.warner(0.5), "does not distinguish all answers"),
+        (lambda: ResponseDesign.crosswise(0.5), "does not distinguish all answers"),
+        (lambda: ResponseDesign.kuk(0.4, 0.4), "does not distinguish all answers"),
         (lambda: ResponseDesign.warner(1.5), "probabilities from 0 to 1"),
-        (lambda: ResponseDesign.forced(0.9, 0.3), "columns are distributions"),
-        (lambda: ResponseDesign.custom([[0.5, 0.2], [0.4, 0.8]]), "columns are distributions"),
-        (lambda: ResponseDesign.custom([[0.5, 0.2], [0.5, 0.8], [0, 0]]), "never occurs"),
+        (lambda: ResponseDesign.forced(0.9, 0.3), "Each column must sum to 1"),
+        (lambda: ResponseDesign.custom([[0.5, 0.2], [0.4, 0.8]]), "Each column must sum to 1"),
+        (
+            lambda: ResponseDesign.custom([[0.5, 0.2], [0.5, 0.8], [0, 0]]),
+            "each row must have",
+        ),
         (lambda: DESIGNS["forced"][0].oracle(categories=["a", "b", "c"]).fit([0]), "2 answers"),
         (lambda: DESIGNS["forced"][0].oracle().fit([0, 2]), r"reports|report"),
         (lambda: DESIGNS["forced"][0].oracle().fit([0.5]), "integers"),
@@ -149,7 +152,7 @@ def test_designs_that_are_none(make, match):
 
 def test_missing_answers_are_left_out_and_told():
     oracle = DESIGNS["crosswise"][0].oracle()
-    with pytest.warns(UserWarning, match="2 of 12 answers are missing"):
+    with pytest.warns(UserWarning, match="2 of 12 responses are missing"):
         estimate = oracle.fit_transform([0, None, 1, 1, 1, 1, 1, 0, 0, 0, float("nan"), 1])
     assert estimate.noise.n_users == 10
     assert estimate["yes"] == pytest.approx(0.3)
@@ -226,7 +229,7 @@ def test_sensitivity_to_a_self_protective_no():
     assert again.estimate.tolist() == pytest.approx(estimate.values[0].tolist())
     grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1] * 9).estimate_
     for other, found in ((ResponseDesign.unrelated(0.7, 0.3), estimate), (design, grr)):
-        with pytest.raises(ValueError, match="an estimate of another design, .*: call that"):
+        with pytest.raises(ValueError, match="an estimate of another design, .*Call the"):
             other.sensitivity(found, [0.0])
 
 
@@ -391,9 +394,9 @@ def test_unknown_noise_has_intervals_of_single_categories():
 @pytest.mark.parametrize(
     ("counts", "options", "match"),
     [
-        ([1, 2], {}, "needs p= and q="),
-        ([1, 2], {"p": 0.5}, "needs p= and q="),
-        ([1, 2], {"p": 0.5, "q": 0.2, "std": 1}, "needs p= and q="),
+        ([1, 2], {}, "Pass p= and q="),
+        ([1, 2], {"p": 0.5}, "Pass p= and q="),
+        ([1, 2], {"p": 0.5, "q": 0.2, "std": 1}, "Pass p= and q="),
         ([11, 2], {"p": 0.5, "q": 0.2}, "from 0 to n_samples"),
         ([-1, 2], {"p": 0.5, "q": 0.2}, "from 0 to n_samples"),
         (np.array([2**64 - 3, 2], dtype=np.uint64), {"std": 1}, "negative"),

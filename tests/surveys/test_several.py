@@ -25,7 +25,7 @@ from sklearn_ldp.oracles import minimax_bound
 from sklearn_ldp.surveys._column_oracle import (
     best_n_sampled,
     budget_share,
-    least_variance,
+    minimum_variance,
     sampled_error,
     split_budget,
 )
@@ -419,7 +419,7 @@ def test_collections_of_other_views_do_not_add_up():
 def test_the_best_number_of_columns(size, best):
     """Of 20 columns; the formula of METHODS is that of uniform frequencies."""
     sizes = np.full(20, size)
-    total_at = [partial(least_variance, n_categories=size)] * 20
+    total_at = [partial(minimum_variance, n_categories=size)] * 20
     found = [
         best_n_sampled(epsilon, np.ones(20), sizes, total_at)
         for epsilon in (0.5, 1, 2, 4, 6, 8, 10, 14, 20)
@@ -483,7 +483,7 @@ def test_the_split_of_the_budget_always_ends(monkeypatch):
     monkeypatch.setattr(np, "argmin", counted)
     for sizes, epsilon in GRID:
         calls.clear()
-        total_at = [partial(least_variance, n_categories=d) for d in sizes]
+        total_at = [partial(minimum_variance, n_categories=d) for d in sizes]
         budgets = split_budget(epsilon, np.ones(len(sizes)), total_at)
         assert sum(map(Fraction, budgets)) <= Fraction(epsilon)
         error = sum(at(x) for at, x in zip(total_at, budgets, strict=True))

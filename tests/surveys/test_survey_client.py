@@ -149,56 +149,79 @@ def test_memos_of_the_first_releases_are_refused(has_digest, tmp_path):
         SurveyClient(survey(), path, question="census")
 
 
-def test_memos_that_are_refused(tmp_path):
+@pytest.fixture
+def memo(tmp_path):
+    """The path of a memo, and its entries without the digest."""
     path = tmp_path / "memo.json"
     SurveyClient(survey(), path, question="census").report(RECORD)
-    whole = json.loads(path.read_text())
-    del whole["sha256"]
-    path.write_text(sealed(whole))
-    SurveyClient(survey(), path, question="census")  # the negative control
+    entries = json.loads(path.read_text())
+    del entries["sha256"]
+    path.write_text(sealed(entries))
+    SurveyClient(survey(), path, question="census")  # the negative control of all refusals
+    return path, entries
+
+
+@pytest.mark.parametrize(
+    ("changes", "weights", "question"),
+    [({}, {"age": 2}, "census"), ({}, None, "another"), ({"survey": 3}, None, "census")],
+    ids=["other weights", "other question", "survey is a number"],
+)
+def test_memos_of_another_question_are_refused(memo, changes, weights, question):
+    path, entries = memo
+    path.write_text(sealed({**entries, **changes}))
     with pytest.raises(ValueError, match="is the memo of another question, survey"):
-        SurveyClient(survey(weights={"age": 2}), path, question="census")
-    with pytest.raises(ValueError, match="is the memo of another question, survey"):
-        SurveyClient(survey(), path, question="another")
-    path.write_text(sealed({**whole, "survey": 3}))
-    with pytest.raises(ValueError, match="is the memo of another question, survey"):
+        SurveyClient(survey(weights=weights), path, question=question)
+
+
+FORGED = {
+    "cut short": lambda entries: sealed(entries)[:20],
+    "a list": lambda entries: "[]",
+    "no entries": lambda entries: "{}",
+    "part 3 of 3": lambda entries: sealed({**entries, "part": 3}),
+    "part is text": lambda entries: sealed({**entries, "part": "sex"}),
+    "part is a boolean": lambda entries: sealed({**entries, "part": bool(entries["part"])}),
+    "no report": lambda entries: sealed({**entries, "report": None}),
+    "two integers": lambda entries: sealed({**entries, "report": [9, 9]}),
+    "a large integer": lambda entries: sealed({**entries, "report": [2**70]}),
+    "a nested report": lambda entries: sealed({**entries, "report": [[0]]}),
+    "an empty report": lambda entries: sealed({**entries, "report": []}),
+    "report is a number": lambda entries: sealed({**entries, "report": 3}),
+    "-3 reports": lambda entries: sealed({**entries, "n_reports": -3}),
+    "0 reports": lambda entries: sealed({**entries, "n_reports": 0}),
+    "reports as text": lambda entries: sealed({**entries, "n_reports": "many"}),
+    "reports as a boolean": lambda entries: sealed({**entries, "n_reports": True}),
+    "reports as NaN": lambda entries: sealed({**entries, "n_reports": float("nan")}),
+    "reports as a float": lambda entries: sealed({**entries, "n_reports": 1.0}),
+    "another entry": lambda entries: sealed({**entries, "also": 3}),
+    "5001 digits": lambda entries: sealed(entries)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
+    "deep lists": lambda entries: "[" * 100_000,
+    "deep objects": lambda entries: '{"format":' * 100_000,
+    "another format": lambda entries: sealed({**entries, "format": "?"}),
+    "edited": lambda entries: sealed(entries).replace('"n_reports": 1', '"n_reports": 2'),
+    "no digest": json.dumps,
+    "digest is a number": lambda entries: json.dumps({**entries, "sha256": 3}),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_forged_memos_are_refused(memo, forge):
+    path, entries = memo
+    path.write_text(forge(entries))
+    with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
         SurveyClient(survey(), path, question="census")
-    path.write_text(sealed(whole))
-    for text in (
-        path.read_text()[:20],
-        "[]",
-        "{}",
-        sealed({**whole, "part": 3}),
-        sealed({**whole, "part": "sex"}),
-        sealed({**whole, "report": None}),
-        sealed({**whole, "report": [9, 9]}),
-        sealed({**whole, "report": [2**70]}),
-        sealed({**whole, "report": [[0]]}),
-        sealed({**whole, "report": []}),
-        sealed({**whole, "report": 3}),
-        sealed({**whole, "part": bool(whole["part"])}),
-        sealed({**whole, "n_reports": -3}),
-        sealed({**whole, "n_reports": 0}),
-        sealed({**whole, "n_reports": "many"}),
-        sealed({**whole, "n_reports": True}),
-        sealed({**whole, "n_reports": float("nan")}),
-        sealed({**whole, "n_reports": 1.0}),
-        sealed({**whole, "also": 3}),
-        sealed(whole)[:-1] + ', "n_reports": 1' + "0" * 5000 + "}",
-        "[" * 100_000,
-        '{"format":' * 100_000,
-        sealed({**whole, "format": "?"}),
-        sealed(whole).replace('"n_reports": 1', '"n_reports": 2'),
-        json.dumps(whole),  # without a digest
-        json.dumps({**whole, "sha256": 3}),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
-            SurveyClient(survey(), path, question="census")
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [OLH(1.0, categories=3), MarginalOracle(1.0, domains=DOMAINS)],
+    ids=["one column", "tables"],
+)
+def test_other_oracles_are_refused(oracle, tmp_path):
     with pytest.raises(TypeError, match="asks each user for one column"):
-        SurveyClient(OLH(1.0, categories=3), path, question="census")
-    with pytest.raises(TypeError, match="asks each user for one column"):
-        SurveyClient(MarginalOracle(1.0, domains=DOMAINS), path, question="census")
+        SurveyClient(oracle, tmp_path / "memo.json", question="census")
+
+
+def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(OSError, match="nowhere"):
         SurveyClient(survey(), tmp_path / "nowhere" / "memo.json", question="census")
 

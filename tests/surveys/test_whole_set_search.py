@@ -66,7 +66,7 @@ def test_all_shards_make_the_same_tables(raw):
 
 
 def test_tables_and_views_are_made_of_the_training_shards(raw):
-    (case,) = HeldOutSearch([Consistent()], n_splits=1)._set_cases(raw)
+    (case,) = HeldOutSearch([Consistent()], n_splits=1)._make_cases_of_set(raw)
     by_columns = {view.columns: view for view in case.estimates.views}
     for name, part in case.estimates.items():
         view, whole = by_columns[case.estimates.columns_of[name]], raw[name]
@@ -82,7 +82,7 @@ def test_tables_and_views_are_made_of_the_training_shards(raw):
 
 def test_the_error_is_the_mean_over_all_cells(raw):
     search = HeldOutSearch([Norm(), Consistent(non_negative=False)], n_splits=2)
-    cases = search._set_cases(raw)
+    cases = search._make_cases_of_set(raw)
     search.fit(raw)
     for candidate, found in zip(
         search.candidates, -search.results_["mean_test_score"], strict=True
@@ -111,7 +111,7 @@ def test_the_error_is_unbiased():
         gaps = []
         for seed in range(100):
             users, raw = collected(1.0, 5000, seed)
-            (case,) = kind([MODEL], n_splits=1)._set_cases(raw)
+            (case,) = kind([MODEL], n_splits=1)._make_cases_of_set(raw)
             truth = true_tables(DOMAINS, users, raw)
             held_out = {name: part.frequencies for name, part in case.parts.items()}
             both = [post.fit_transform(case.estimates) for post in (Norm(), MODEL)]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import product, zip_longest
 from numbers import Integral
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,11 +47,11 @@ from .values import (
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
-    """Return codes as `Domain.encode` does, with errors that show no value.
+    """Return codes like `Domain.encode`, with errors that do not show the value.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     """
-    # The errors of clients end up in logs, and these are sent to collectors.
+    # Errors of clients are logged, and logs are sent to collectors.
     try:
         return domain.encode(X, name)
     except UnknownValueError as error:
@@ -60,39 +60,51 @@ def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
 
 
 # -- domains ---------------------------------------------------------------------------------------
-_MAX_LISTED = 1 << 27  # categories in a list: beyond that, the list alone takes gigabytes
+_MAX_LISTED = 1 << 27  # maximum number of categories in a list; longer lists need gigabytes
 
-# Users from which on a learned domain is worth a warning, if this many of them are alone.
-_MANY, _NEARLY_EVERY = 200, 0.9
+# A learned domain causes a warning from this number of users on, if it has more categories than
+# this proportion of users.
+_MANY_USERS = 200
+_NEARLY_EVERY = 0.9
+
+
+class DigestCauses(NamedTuple):
+    """The settings that errors name when two configurations differ."""
+
+    domain: str  # settings that change the digest of a domain
+    parts: str = ""  # settings that also change the mechanisms of the domain's parts
+
+
+_ANY_CAUSES = DigestCauses("the domain, such as the categories or their order")
 
 
 class Domain(Uncached, tag="domain"):
-    """A public list of the categories that users may answer, known to clients and servers alike.
+    """A public list of the categories that users may answer; clients and servers share it.
 
-    A value's code is its position in the list. The domain of several columns is the product of
-    their domains, whose categories are tuples in C order (the last column varies fastest), or any
-    list of tuples. One category of a column may be None or NaN and stand for a missing answer.
+    A value's code is its position in the list. The domain of several columns is either the product
+    of their domains, with tuples as categories in C order (the last column varies fastest), or any
+    list of tuples. One category of a column may be None or NaN and represent a missing answer.
 
     Parameters
     ----------
     categories : int, array-like of shape (d,), dtype, or list of arrays
-        An int d stands for ``0 .. d-1``. A `pandas.CategoricalDtype`, anything of that dtype, a
-        polars `Enum` and an Arrow dictionary array stand for the levels that they declare. A list
-        of arrays, one per column as in scikit-learn's encoders, stands for their product. A set
-        is refused, because its order is not the same in every process.
+        An int d means ``0 .. d-1``. A `pandas.CategoricalDtype`, any column of that dtype, a polars
+        `Enum` and an Arrow dictionary array declare their levels as categories. A list of arrays,
+        one per column as in scikit-learn's encoders, means the product of these lists. A set is
+        refused, because its order is not the same in every process.
     missing : str, default=None
-        The name of the category None in tables, pictures and reports, which is added if the list
-        has none. Without it, the name is "(missing)".
+        The name of the category None in tables, plots and reports. If the list does not contain
+        None, it is added. If `missing` is None, the name is "(missing)".
 
     Attributes
     ----------
     categories : ndarray of shape (d,)
-        The categories in their order, read-only; tuples where there are several columns.
+        The categories in their order, read-only; tuples if there are several columns.
     is_ordered : bool
-        Whether the categories are bins, or levels that an ordered dtype declares: tables and
-        reports keep their order.
+        Whether the categories are bins, or levels of an ordered dtype. Tables and reports keep the
+        order of such categories.
     labels : ndarray of shape (d,)
-        The categories as tables show them: with a name for missing answers.
+        The categories as tables show them, with a name for missing answers.
     size : int
         Number d of categories.
     names : ndarray of shape (d,)
@@ -103,8 +115,8 @@ class Domain(Uncached, tag="domain"):
     Raises
     ------
     ValueError
-        If there are fewer than two categories, if one is listed twice, or if they are an
-        unordered collection.
+        If there are fewer than two categories, if a category is listed twice, or if the categories
+        are an unordered collection.
 
     Examples
     --------
@@ -121,11 +133,12 @@ class Domain(Uncached, tag="domain"):
 
     #: Whether the list of categories is unknown: True for an open domain only.
     is_open = False
-    #: Whether a user may have several categories at once, so that shares do not sum to 1.
+    #: Whether a user may have several categories, so that frequencies do not sum to 1.
     shares_overlap = False
 
     size: int
     _factors: Sequence[CategoryList] = ()
+    _digest_causes = DigestCauses("the categories or their order")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -136,8 +149,9 @@ class Domain(Uncached, tag="domain"):
         if missing is not None:
             if len(lists) > 1 or isinstance(lists[0], BinList):
                 raise ValueError(
-                    "Domain names the missing answers of one list, got several columns or bins: "
-                    "give missing= to the Domain of each column, or to Domain.bins."
+                    f"Domain accepts missing= for a single list, got missing={missing!r} for "
+                    "several columns or bins. Pass missing= to the Domain of each column, or to "
+                    "Domain.bins."
                 )
             lists = [lists[0].naming_missing(missing, "Domain")]
         self._set(lists, "Domain")
@@ -154,22 +168,22 @@ class Domain(Uncached, tag="domain"):
             return
         n_categories = math.prod(factor.size for factor in self._factors)
         if not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
-            raise ValueError(f"a domain of {self.size!r:.80} categories, of other lists")
+            raise ValueError(f"its domain has {self.size!r:.80} categories, but other lists")
 
     @classmethod
-    def _of_factors(cls, factors: list[CategoryList], name: str) -> Domain:
+    def _from_factors(cls, factors: list[CategoryList], name: str) -> Domain:
         domain = cls.__new__(cls)
         domain._set(factors, name)
         return domain
 
     @classmethod
     def of(cls, categories: Categories, name: str = "Domain") -> Domain:
-        """Return the domain that a `categories` parameter stands for.
+        """Return the domain that a `categories` parameter specifies.
 
         Parameters
         ----------
         categories : Domain, "open", or as for the class
-            A domain is returned as it is; "open" is the domain of all answers.
+            A domain is returned unchanged; "open" is the domain of all answers.
         name : str, default="Domain"
             The class to name in errors.
 
@@ -181,7 +195,7 @@ class Domain(Uncached, tag="domain"):
         Raises
         ------
         ValueError
-            If the domain is not declared, or for the same reasons as in the class.
+            If the domain is not declared, or if the class would raise it.
         """
         if isinstance(categories, Domain):
             return categories
@@ -189,11 +203,12 @@ class Domain(Uncached, tag="domain"):
             if categories == "open":
                 return OpenDomain()
             raise ValueError(
-                f"{name} does not know its domain yet: declare it in categories=, since clients "
-                'and servers must share it before any report is made (categories="auto" learns it '
-                "from the raw values in fit, which is for simulations)."
+                f"{name} has no domain yet, got categories={categories!r}. Declare the categories "
+                "in categories=, because clients and servers must share them before the first "
+                'report (categories="auto" learns them from the raw values in fit, which is for '
+                "simulations)."
             )
-        return cls._of_factors(lists_of(categories, name), name)
+        return cls._from_factors(lists_of(categories, name), name)
 
     @classmethod
     def product(cls, columns: Sequence[Categories]) -> Domain:
@@ -209,7 +224,7 @@ class Domain(Uncached, tag="domain"):
         Domain
             Its categories are tuples in C order: the last column varies fastest.
         """
-        return cls._of_factors([one_list(column, "Domain") for column in columns], "Domain")
+        return cls._from_factors([one_list(column, "Domain") for column in columns], "Domain")
 
     @classmethod
     def bins(
@@ -223,50 +238,53 @@ class Domain(Uncached, tag="domain"):
         scale: str = "linear",
         integers: bool = False,
     ) -> Domain:
-        """Return the domain of the bins of a number, whose edges are public.
+        """Return the domain of the bins of a number.
 
-        Edges that were chosen by looking at the users' values would reveal something of them.
+        The edges are public. Choose them without the users' values; otherwise they reveal
+        information about these values.
 
         Parameters
         ----------
         edges : int, or array-like of shape (n_bins - 1,)
-            Number of equal bins between the bounds; or inner edges, rising. An edge belongs to the
-            bin above it. Without bounds the first bin has all numbers below the first edge, and the
-            last one all others.
+            Number of equal bins between the bounds; or rising inner edges. An edge belongs to the
+            bin above it. Without bounds the first bin contains all numbers below the first edge,
+            and the last bin all numbers from the last edge on.
         bounds : (float, float), default=None
-            The lower end of the first bin and the upper end of the last one, which belongs to it.
-            With them the bins have centres, so that the estimate has a mean and quantiles.
+            The lower end of the first bin and the upper end of the last bin, to which this upper
+            end belongs. With bounds the bins have centers, so that the estimate has a mean and
+            quantiles.
         clip : bool, default=False
             Whether a number outside of the bounds counts in the first or the last bin; otherwise it
-            is refused. Estimates of such a domain mark both bins, and reports say that means are
-            of clipped values; so declare it on the server, too, although reports do not need it.
-            The oracle's `fit` and `partial_fit` count such rows in ``n_clipped_``, exactly: do not
-            publish it.
+            is refused. Estimates of such a domain mark both bins, and reports of estimates state
+            that means are means of clipped values. Therefore set it on the server, too, although it
+            does not change the users' reports. The oracle's `fit` and `partial_fit` count the
+            clipped rows in ``n_clipped_``. Do not publish this exact number.
         labels : sequence of n_bins strings, default=None
-            Names of the bins; None makes names of the edges, such as "[18, 40)". Edges under names
-            of their own are a part of what clients and servers must agree on.
+            Names of the bins. If None, the names show the edges, such as "[18, 40)". If you pass
+            names, clients and servers must also agree on the edges.
         missing : bool or str, default=False
-            Whether None is the last category, for users without a number; a text is its name.
+            Whether None is the last category, for users without a number. A text is the name of
+            this category.
         scale : {"linear", "log"}, default="linear"
-            With a number of bins between bounds above 0: equal bins, or bins whose ends grow by the
-            same factor (with ends rounded to three digits or more), as for amounts of money.
+            The kind of a number of bins between bounds above 0. "linear": bins of equal width.
+            "log": bins with ends that grow by the same factor (rounded to three digits or more), as
+            for amounts of money.
         integers : bool, default=False
-            Whether the numbers are whole, such as ages. Edges and bounds then are whole as well,
-            other numbers are refused, and names, means, quantiles and ranges are those of whole
-            numbers. Both bounds belong to the bins. Equal bins differ by one number where the
-            numbers cannot be shared out evenly.
+            Whether the numbers are whole, such as ages. Then edges and bounds must be whole, other
+            numbers are refused, and names, means, quantiles and ranges refer to whole numbers. Both
+            bounds belong to the bins. Equal bins differ by one number if the numbers cannot be
+            divided evenly.
 
         Returns
         -------
         Domain
-            Its categories are the names of the bins. It encodes numbers, and the names as well.
+            A domain with the names of the bins as categories. It encodes numbers and names.
 
         Raises
         ------
         ValueError
-            If the edges are not finite numbers that rise, between bounds that are, too; if there
-            are more than 2**20 equal bins; or if there is not one label for each bin, all different
-            and no numbers.
+            If edges or bounds are not finite and rising, if there are more than 2**20 equal bins,
+            or if the labels are not one different name for each bin, or look like numbers.
 
         Examples
         --------
@@ -279,7 +297,7 @@ class Domain(Uncached, tag="domain"):
         >>> Domain.bins([18], labels=["minor", "adult"], missing=True).decode([0, 2]).tolist()
         ['minor', None]
 
-        Equal bins with finite ends, which have a mean and quantiles:
+        Equal bins with finite ends, for means and quantiles:
 
         >>> fifths = Domain.bins(5, bounds=(0, 100), clip=True)
         >>> fifths.categories.tolist()
@@ -299,7 +317,7 @@ class Domain(Uncached, tag="domain"):
         ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
         """
         bins = BinList(edges, bounds, clip, labels, missing, scale, integers)
-        return cls._of_factors([bins], "Domain.bins")
+        return cls._from_factors([bins], "Domain.bins")
 
     @classmethod
     def open(cls) -> Domain:
@@ -308,7 +326,7 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         Domain
-            Its codes are 64-bit digests. Mechanisms that hash accept it, on the client only.
+            A domain with 64-bit digests as codes. Clients of mechanisms that hash accept it.
         """
         return OpenDomain()
 
@@ -321,32 +339,33 @@ class Domain(Uncached, tag="domain"):
         code: Mapping[str, float] | None = None,
         max_digits: int | None = None,
     ) -> StringDomain:
-        """Return the domain of all strings over an alphabet, which nobody lists.
+        """Return the domain of all strings over an alphabet, without a list of the strings.
 
-        A client brings strings into Unicode's normal form C. What does not fit is cut off, so users
-        of a longer string are counted with those who share its beginning.
+        A client converts strings to Unicode's normal form C and cuts off letters beyond the maximum
+        length. So a longer string is counted together with all strings that have the same
+        beginning.
 
         Parameters
         ----------
         alphabet : str, default=None
-            The letters, in the order of their numbers. Without them and without `code`, the code is
-            that of the package: letters, digits and signs of European languages, by how frequent
-            they are in names of countries, languages and currencies in twelve languages in Latin
+            The letters, in the order of their numbers. If `alphabet` and `code` are None, the
+            package's own code is used: letters, digits and signs of European languages, with their
+            frequencies in names of countries, languages and currencies in twelve languages in Latin
             script (Unicode CLDR, under the Unicode License V3).
         max_length : int, default=20
-            The most letters of a string.
+            Maximum number of letters of a string.
         code : mapping of str to float, default=None
-            Instead of `alphabet`: how frequent each letter is in **public** texts, with "" for the
-            ends of strings (without it, every ninth letter is one). Frequent letters then take
-            fewer digits.
+            The frequency of each letter in **public** texts, instead of `alphabet`; "" is the
+            frequency of ends of strings (if missing, every ninth letter is an end). Frequent
+            letters then have fewer digits.
         max_digits : int, default=None
-            With `code`, the most digits of a string over the field that an oracle uses. None takes
-            as many as `max_length` letters need on average.
+            With `code`, the maximum number of digits of a string over the field that an oracle
+            uses. If None, it is the average number for `max_length` letters.
 
         Returns
         -------
         StringDomain
-            Its codes are rows of letters.
+            A domain with rows of letters as codes.
 
         Raises
         ------
@@ -362,7 +381,7 @@ class Domain(Uncached, tag="domain"):
                [2, 0, 0]], dtype=int32)
         """
         if alphabet is not None and code is not None:
-            raise ValueError("Domain.strings takes an alphabet= or a code=, got both.")
+            raise ValueError("Domain.strings got both alphabet= and code=. Pass only one of them.")
         if alphabet is not None:
             return StringDomain(alphabet, max_length, None, max_digits)
         weights = dict(_frequent_letters() if code is None else code)
@@ -373,7 +392,7 @@ class Domain(Uncached, tag="domain"):
     def learned(cls, X: Values, name: str) -> Domain:
         """Return the domain of users' values: the levels that X declares, or the values that occur.
 
-        The latter reveals which values occur, so it is for simulations only.
+        The values that occur are private, so use this domain only for simulations.
 
         Parameters
         ----------
@@ -392,8 +411,9 @@ class Domain(Uncached, tag="domain"):
         ValueError
             If a value is missing, or if there are fewer than two different values.
         """
-        given = table_columns(X)
-        levels = [declared_levels(column) for column in ([X] if given is None else given)]
+        tables = table_columns(X)
+        sources = [X] if tables is None else tables
+        levels = [declared_levels(column) for column in sources]
         columns = as_columns(X, name)
         for level, column in zip_longest(levels, columns):
             if level is None:
@@ -401,22 +421,24 @@ class Domain(Uncached, tag="domain"):
         if any(level is not None for level in levels):
             pairs = zip(levels, columns, strict=True)
             lists = [occurring(c, name) if x is None else distinct(x, name) for x, c in pairs]
-            orders = [declares_order(column) for column in ([X] if given is None else given)]
+            orders = [declares_order(column) for column in sources]
         else:
-            lists, orders = [occurring(_joined(columns), name)], [False]
-        n, d = len(columns[0]), max(len(array) for array in lists)
-        if n >= _MANY and d > _NEARLY_EVERY * n:
+            lists = [occurring(_as_one_column(columns), name)]
+            orders = [False]
+        n = len(columns[0])
+        d = max(len(array) for array in lists)
+        if n >= _MANY_USERS and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users: no '
+                f'{name} with categories="auto" found {d} distinct values among {n} users, so no '
                 "frequency can be estimated. Bin continuous values, or declare fewer categories.",
                 UserWarning,
                 stacklevel=4,
             )
         if math.prod(len(array) for array in lists) < 2:
             refuse_size(1, name, f" in {len(columns[0])} sample(s)")
-        return cls._of_factors(list(map(CategoryList, lists, orders)), name)
+        return cls._from_factors(list(map(CategoryList, lists, orders)), name)
 
-    # -- what is in it ------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------
     @cached_property
     def categories(self) -> np.ndarray:
         """The categories in their order, of shape (d,), read-only."""
@@ -424,8 +446,8 @@ class Domain(Uncached, tag="domain"):
             return self._factors[0].categories
         if self.size > _MAX_LISTED:
             raise ValueError(
-                f"A domain of {self.size:.3g} combinations cannot be listed: join fewer columns, "
-                "or coarser categories."
+                f"A domain of {self.size:.3g} combinations is too large for a list. Combine fewer "
+                "columns, or use coarser categories."
             )
         listed = objects(list(product(*(factor.categories.tolist() for factor in self._factors))))
         listed.flags.writeable = False
@@ -439,7 +461,7 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def ends(self) -> np.ndarray | None:
-        """Where bins between bounds begin and end, of shape (n_bins + 1,).
+        """The outer and inner edges of bins between bounds, of shape (n_bins + 1,).
 
         A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. None for any other
         domain, and if one category is a missing number.
@@ -459,7 +481,7 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def clipped_to(self) -> str:
-        """The bounds that the numbers of `bins` are clipped to, as text; "" for other domains."""
+        """The bounds to which the numbers of `bins` are clipped, as text; "" for other domains."""
         bins = self._bins
         return "" if bins is None or not bins.clip else bins.shown_bounds
 
@@ -468,15 +490,15 @@ class Domain(Uncached, tag="domain"):
         """Sentences on clipped numbers, for a report of an estimate."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
-            f"What numbers outside of {each.shown_bounds} are: they were "
-            "clipped, so the first and the last bin have them, and means, standard deviations and "
-            "outer quantiles are those of clipped values."
-            for each in bins
+            f"Statements about numbers outside of {factor.shown_bounds}: these numbers were "
+            "clipped and count in the first and the last bin. Means, standard deviations and outer "
+            "quantiles refer to clipped values."
+            for factor in bins
         )
 
     @property
     def flags(self) -> dict[str, np.ndarray]:
-        """What is true of some categories: that clipped numbers are in the first and last bin."""
+        """Marks of the first and the last bin, if these contain clipped numbers."""
         bins = self._bins
         if bins is None or not bins.clip:
             return {}
@@ -486,17 +508,18 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def stand_in(self) -> Any:
-        """The answer that a client with ``missing="report"`` gives in place of one without a code.
+        """The default value that a client with ``missing="report"`` reports for missing answers.
 
-        None where it is a category, and otherwise the last category; of several columns a tuple.
+        It is None if None is a category, and otherwise the last category; a tuple for several
+        columns.
         """
         lists = [factor.listed for factor in self._factors]
-        found = tuple(None if None in listed else listed[-1] for listed in lists)
-        return found if len(found) > 1 else found[0]
+        defaults = tuple(None if None in listed else listed[-1] for listed in lists)
+        return defaults if len(defaults) > 1 else defaults[0]
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the categories are bins, or levels that an ordered dtype declares."""
+        """Whether the categories are bins, or levels of an ordered dtype."""
         return len(self._factors) == 1 and self._factors[0].is_ordered
 
     @property
@@ -516,11 +539,11 @@ class Domain(Uncached, tag="domain"):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the categories in their order, the same on every machine."""
-        edges = [("edges", *one) for one in self._own_edges()]
+        edges = [("edges", *own) for own in self._own_edges()]
         return list_digest([*self.categories.tolist(), *edges])
 
     def bin_of(self, number: float) -> int | None:
-        """Return the code of the bin that a number is in, in a domain of `bins`.
+        """Return the code of the bin that contains a number, in a domain of `bins`.
 
         Parameters
         ----------
@@ -530,7 +553,7 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         int or None
-            None if it is NaN, outside of the bounds, or if the domain has no bins.
+            The code; None if the number is NaN or outside of the bounds, or the domain has no bins.
         """
         place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
         return None if place < 0 or number != number else place
@@ -552,7 +575,7 @@ class Domain(Uncached, tag="domain"):
         return sum(counts) if counts else None
 
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
-        """Warn once if users' values are whole, and their bins were not declared so.
+        """Warn once if users' values are whole, but their bins are not bins of whole numbers.
 
         Parameters
         ----------
@@ -562,19 +585,20 @@ class Domain(Uncached, tag="domain"):
             The class to name.
         """
         if any(bins.are_whole(x) for bins, x in self._binned(columns)):
-            text = f"{name} got whole numbers only, for which means and quantiles of bins are up "
-            text += "to half a number too large: declare Domain.bins(.., integers=True)."
+            text = f"{name} got only whole numbers, for which means and quantiles of bins are up "
+            text += "to half a number too large. Declare Domain.bins(.., integers=True)."
             warn_once(text, UserWarning, "bins of whole numbers")
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
-        """The columns of numbers that are in bins, each with its bins."""
+        """Return the columns of binned numbers, each with its bins."""
         pairs = zip(self._factors, columns, strict=False)
         return [(bins, np.asarray(x)) for bins, x in pairs if isinstance(bins, BinList)]
 
     def _own_edges(self) -> list[list[float]]:
-        """Edges that the names of the bins do not tell."""
-        bins = [one for one in self._factors if isinstance(one, BinList) and one.own_names]
-        return [(one.edges if one.bounds is None else one.ends).tolist() for one in bins]
+        """Return the edges of bins that have other names than their edges."""
+        lists = [factor for factor in self._factors if isinstance(factor, BinList)]
+        named = [bins for bins in lists if bins.own_names]
+        return [(bins.edges if bins.bounds is None else bins.ends).tolist() for bins in named]
 
     def __len__(self) -> int:
         return self.size
@@ -585,8 +609,8 @@ class Domain(Uncached, tag="domain"):
         if self._own_edges() != other._own_edges():
             return False
         if len(self._factors) == len(other._factors):  # products need not be listed
-            factors = zip(self._factors, other._factors, strict=True)
-            return all(one is factor or one.listed == factor.listed for one, factor in factors)
+            pairs = zip(self._factors, other._factors, strict=True)
+            return all(ours is theirs or ours.listed == theirs.listed for ours, theirs in pairs)
         return comparable(self.categories.tolist()) == comparable(other.categories.tolist())
 
     def __hash__(self) -> int:
@@ -603,12 +627,12 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         Domain
-            Itself.
+            This domain.
 
         Raises
         ------
         ValueError
-            If it is open.
+            If the domain is open.
         """
         return self
 
@@ -626,7 +650,7 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Codes in ``range(d)``, in the smallest unsigned type that holds them.
+            Codes in ``range(d)``, in the smallest sufficient unsigned type.
 
         Raises
         ------
@@ -636,7 +660,7 @@ class Domain(Uncached, tag="domain"):
         return self.encode_columns(self.columns_of(X, name), name)
 
     def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
-        """Return the columns of users' values that `encode_columns` takes.
+        """Return the columns of users' values, as `encode_columns` expects them.
 
         Parameters
         ----------
@@ -653,7 +677,7 @@ class Domain(Uncached, tag="domain"):
         return as_columns(X, name)
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        """Return codes as `encode` does, for columns that `as_columns` returned.
+        """Return codes like `encode`, for columns that `as_columns` returned.
 
         Parameters
         ----------
@@ -670,14 +694,17 @@ class Domain(Uncached, tag="domain"):
         if len(self._factors) == 1:
             if len(columns) > 1 and not any(isinstance(c, tuple) for c in self.categories.tolist()):
                 raise ValueError(
-                    f"{name} got {len(columns)} columns, and its categories are those of one: "
-                    "pass it alone, as in X['column'], or several to ColumnOracle(domains={..})."
+                    f"{name} expects one column but got {len(columns)}. Pass a single column, such "
+                    "as X['column'], or use ColumnOracle(domains={..}) for several columns."
                 )
-            values = _joined(columns)
+            values = _as_one_column(columns)
             return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._factors):
             n = len(self._factors)
-            raise ValueError(f"{name} expects the {n} columns of its domain, got {len(columns)}.")
+            raise ValueError(
+                f"{name} expects the {n} columns of its domain, got {len(columns)}. Pass these "
+                "columns in the order of the domain."
+            )
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
             codes = codes * factor.size + factor.encode(column, name, f" in column {i}")
@@ -689,17 +716,17 @@ class Domain(Uncached, tag="domain"):
         Parameters
         ----------
         codes : array-like of int of shape (n,)
-            In ``range(d)``.
+            Codes in ``range(d)``.
 
         Returns
         -------
         ndarray of shape (n,)
-            Their categories.
+            The categories of the codes.
         """
         return self.categories[np.asarray(codes)]
 
     def word_digests(self) -> np.ndarray:
-        """Return a 64-bit digest of each category, from which hashes of it are computed.
+        """Return a 64-bit digest of each category, which hash functions use as their input.
 
         Returns
         -------
@@ -709,19 +736,24 @@ class Domain(Uncached, tag="domain"):
         digests = [word_digest(c) for c in self.categories.tolist()]
         if len(set(digests)) < len(digests):
             raise ValueError(
-                "Two of the categories are one text in Unicode's normal form C "
-                "(unicodedata.normalize), and so one answer: leave one of them out."
+                "Two categories are the same text in Unicode's normal form C "
+                "(unicodedata.normalize), and therefore the same answer. Omit one of them."
             )
         return np.array(digests, dtype=np.uint64)
 
 
+def digest_causes(domain: Domain | None) -> DigestCauses:
+    """Return the settings on which the digest of a domain depends, in general terms for None."""
+    return _ANY_CAUSES if domain is None else domain._digest_causes
+
+
 def has_bins(domain: Any) -> bool:
-    """Whether the categories of a domain, if there is one, are bins of numbers."""
+    """Return whether the categories of a domain are bins of numbers; False for None."""
     return getattr(domain, "edges", None) is not None
 
 
-def ends_of(domain: Any, what: str) -> np.ndarray:
-    """Return where the bins of a domain begin and end.
+def ends_of(domain: Any, name: str) -> np.ndarray:
+    """Return the outer and inner edges of the bins of a domain.
 
     Shapes: -> (n_bins + 1,).
     domain: the domain of an estimate; None if only the categories are known.
@@ -729,32 +761,33 @@ def ends_of(domain: Any, what: str) -> np.ndarray:
     ends = getattr(domain, "ends", None)
     if ends is None:
         raise ValueError(
-            f"{what} needs an estimate of bins between bounds, such as Domain.bins(edges, "
+            f"{name} needs an estimate of bins between bounds, because bins without bounds= have "
+            "open ends, and missing=True has no position. Collect with Domain.bins(edges, "
             "bounds=(0, 100)), or for money Domain.bins(32, bounds=(100, 1_000_000), "
-            'scale="log"): bins without bounds= have open ends, and missing=True has no place '
-            "there. For other categories take ranges of positions, or mean(numbers)."
+            'scale="log"). For other categories use ranges of positions, or mean(numbers).'
         )
     return ends
 
 
 def is_log(ends: np.ndarray | None) -> bool:
-    """Return whether bins are rather equal on a logarithmic axis, and belong on one."""
-    # Chosen by hand: ages in bins of growing width stay on a linear one.
+    """Return whether bins have similar widths on a logarithmic axis, and should be drawn on it."""
+    # Chosen by hand: ages in bins of growing width stay on a linear axis.
     if ends is None or ends[0] <= 0:
         return False
-    spread, of_logs = (x.max() / x.min() for x in (np.diff(ends), np.diff(np.log(ends))))
-    return bool(spread > 10 and of_logs < 3)
+    widths = np.diff(ends)
+    log_widths = np.diff(np.log(ends))
+    return bool(widths.max() / widths.min() > 10 and log_widths.max() / log_widths.min() < 3)
 
 
 class UnlistedDomain(Domain):
-    """Base of the domains whose categories nobody lists."""
+    """Base of the domains with categories that are not enumerated."""
 
-    _why: str  # says what to do without the list
-    _key: Any  # what equal domains have in common
+    _why: str  # the reason and the remedy, for errors
+    _key: Any  # equal in equal domains
 
     @property
     def categories(self) -> np.ndarray:
-        """Not listed: an error says what to do without them."""
+        """Not enumerated; the error shows the remedy."""
         raise ValueError(self._why)
 
     def __eq__(self, other: object) -> bool:
@@ -769,13 +802,13 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
 
     is_open = True
     size = 0
-    #: What stands in the place of a list's digest.
+    #: The text that replaces the digest of a list.
     digest = "open"
     stand_in = None
     _key = "open"
     _why = (
-        "An open domain has no list of categories: it is for clients only. A server must list, in "
-        "categories=, the categories that it counts."
+        "An open domain has no list of categories, because it is only for clients. On a server, "
+        "list the categories to count in categories=."
     )
 
     def __init__(self) -> None:
@@ -788,16 +821,20 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
         return "Domain.open()"
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        values = _joined(columns)
+        values = _as_one_column(columns)
         refuse_infinite(values, name)
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
 
 
 class StringDomain(UnlistedDomain, tag="string-domain"):
-    """All strings over an alphabet: what `Domain.strings` returns; its size is that of letters."""
+    """All strings over an alphabet, as `Domain.strings` returns them; its size counts letters."""
 
-    _why = "Nobody lists the strings over an alphabet: use StringOracle."
-    is_stood_in = False  # whether a stand-in takes the place of what has no code
+    _why = "The strings over an alphabet are not enumerated. Use StringOracle."
+    is_stood_in = False  # whether a default value replaces values without a code
+    _digest_causes = DigestCauses(
+        domain="the letters, max_length or n_found",
+        parts="another n_found or expected_n_users",
+    )
 
     def __init__(
         self,
@@ -807,21 +844,27 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         max_digits: int | None = None,
         name: str = "Domain.strings",
     ) -> None:
-        most = max_length if max_digits is None else max_digits
-        for what, length in (("max_length", max_length), ("max_digits", most)):
+        lengths = {"max_length": max_length}
+        if max_digits is not None:
+            lengths["max_digits"] = max_digits
+        for parameter, length in lengths.items():
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
             if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
-                raise ValueError(f"{name} needs {what}= from 1 to {_MOST_LETTERS}, got {length!r}.")
+                raise ValueError(
+                    f"{name} needs {parameter}= from 1 to {_MOST_LETTERS}, got {length!r}."
+                )
         if max_digits is not None and weights is None:
-            raise ValueError(f"{name} takes max_digits= with code= only; use max_length=.")
+            raise ValueError(
+                f"{name} got max_digits={max_digits} without code=. Use max_length= instead."
+            )
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
-        # Half of a pair of surrogates is no letter, and no file could name it.
+        # Half of a surrogate pair is not a letter, and files cannot contain it.
         is_text = is_text and not any("\ud800" <= letter <= "\udfff" for letter in alphabet)
         is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
-        if not is_fine or not all(unicodedata.is_normalized("NFC", one) for one in alphabet):
+        if not is_fine or not all(unicodedata.is_normalized("NFC", x) for x in alphabet):
             raise ValueError(
-                f'{name} needs an alphabet of different letters, such as "0123456789", in '
-                f"Unicode's normal form C (unicodedata.normalize), got {alphabet!r}."
+                f"{name} got the alphabet {alphabet!r}. Pass different letters in Unicode's normal "
+                'form C (unicodedata.normalize), such as "0123456789".'
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)
@@ -834,16 +877,17 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         length = self.max_length
         if self._weights is not None:
             words = huffman_words(self._weights, order)
-            n_words = sum(w * len(word) for w, word in zip(self._weights, words, strict=True))
-            on_average = max(-(-length * n_words // sum(self._weights)), 1)
-            return WordCoder(words, length, self.max_digits or on_average)
+            n_weighted = sum(w * len(word) for w, word in zip(self._weights, words, strict=True))
+            average = max(-(-length * n_weighted // sum(self._weights)), 1)
+            return WordCoder(words, length, self.max_digits or average)
         coder = NumberCoder(self.size - 1, length, order)
-        is_by_letter = self.size <= order and coder.n_digits == length  # nothing would be saved
-        return WordCoder(tuple(zip(range(self.size))), length, length) if is_by_letter else coder
+        if self.size <= order and coder.n_digits == length:  # one digit per letter is as short
+            return WordCoder(tuple(zip(range(self.size))), length, length)
+        return coder
 
     @property
     def stand_in(self) -> str:
-        """The last letter of the alphabet, alone."""
+        """The default value: the last letter of the alphabet."""
         return self.alphabet[-1]
 
     def text(self, letters: Sequence[int]) -> str:
@@ -865,7 +909,9 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
-            raise ValueError(f"{name} takes one string per user, got {len(columns)} columns.")
+            raise ValueError(
+                f"{name} expects one string per user, got {len(columns)} columns. Pass one column."
+            )
         strings = columns[0].tolist()
         for user, value in enumerate(strings):
             if isinstance(value, str) and value and "\0" not in value:
@@ -875,7 +921,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             elif is_missing(value):
                 refuse_missing(name, is_listed=False)
             else:
-                self._refuse("no string, an empty one, or one with a NUL,", name, user)
+                self._refuse("a value that is no string, empty or contains NUL,", name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)
         if self.is_stood_in:
             unknown = (letters < 0).any(axis=1)
@@ -886,43 +932,44 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             self._refuse(f"{letter} in place {place} of the string", name, user)
         return letters
 
-    def _refuse(self, what: str, name: str, user: int) -> NoReturn:
-        remedy = f'at position {user}: add its letters to the alphabet, or take missing="report".'
+    def _refuse(self, problem: str, name: str, user: int) -> NoReturn:
+        remedy = f"at position {user}. Add the letters to the alphabet, or set "
+        remedy += 'missing="report" so that clients send a default value.'
         raise UnknownValueError(
-            f"{name} got {what} {remedy}",
-            f"{name} got no string, an empty one, or one with a letter that is not in its "
-            f"alphabet, which is not shown because errors of clients are logged, {remedy}",
+            f"{name} got {problem} {remedy}",
+            f"{name} got a value that is no string, empty or has a letter outside of its alphabet, "
+            f"which is not shown because errors of clients are logged, {remedy}",
         )
 
 
-_MOST_LETTERS = 1 << 10  # a guard: no search of strings gets that far
+_MOST_LETTERS = 1 << 10  # a guard; searches of strings do not reach this length
 
 
 @lru_cache(maxsize=1)
 def _frequent_letters() -> dict[str, int]:
-    """How frequent letters are in public texts: `.ci/letter_code.py` counts them."""
+    """Return the frequencies of letters in public texts, which `.ci/letter_code.py` counts."""
     text = files(__package__).joinpath("data/letters.json").read_text("utf-8")
     return dict(json.loads(text)["letters"])
 
 
 def _whole_weights(weights: Sequence[float], size: int, name: str) -> tuple[int, ...]:
-    """Return frequencies as whole numbers, so that all machines agree on their code."""
+    """Return frequencies as whole numbers, so that all machines compute the same code."""
     array = np.asarray(weights, dtype=float)
     if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
         raise ValueError(
-            f"{name} needs a positive frequency of each letter in code=, such as "
-            "{'e': 0.12, 't': 0.09, ..}, keyed by single letters."
+            f"{name} got the frequencies {weights!r:.100}. Pass a positive frequency for each "
+            "single letter as code=, such as {'e': 0.12, 't': 0.09, ..}."
         )
     return tuple(max(round(x / array.max() * 2**32), 1) for x in array.tolist())
 
 
-#: What a domain can be made of; a str is "auto" or "open".
+#: Specifications of a domain; a str is "auto" or "open".
 Categories: TypeAlias = (
     str | int | np.integer[Any] | Column | Mapping[Any, Any] | SupportsCategories | Domain
 )
 
 
-def _joined(columns: list[np.ndarray]) -> np.ndarray:
+def _as_one_column(columns: list[np.ndarray]) -> np.ndarray:
     """Return the single column, or the rows of several columns as tuples."""
     if len(columns) == 1:
         return columns[0]

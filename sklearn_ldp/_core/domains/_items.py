@@ -25,79 +25,80 @@ from .values import (
     table_columns,
 )
 
-_MOST_CELLS = 1 << 27  # users times items of the longest list: a gigabyte of digests
+_MOST_CELLS = 1 << 27  # maximum of users times items of the longest list: a gigabyte of digests
 
 
 class ItemRows(NamedTuple):
-    """The lists of all users, one behind the other."""
+    """The concatenated lists of all users."""
 
-    items: np.ndarray  # of any type; places among the categories, of an indicator matrix
-    lengths: np.ndarray  # (n_users,): how many items each user has
-    n_columns: int | None = None  # of an indicator matrix
-    numbers: np.ndarray | None = None  # of the items, where each has one
+    items: np.ndarray  # (n_items,): items; for an indicator matrix, places of categories
+    lengths: np.ndarray  # (n_users,): number of items of each user
+    n_columns: int | None = None  # number of columns of an indicator matrix
+    numbers: np.ndarray | None = None  # (n_items,): the number of each item, if items have numbers
 
 
 def item_rows(X: Values, name: str) -> ItemRows:
-    """Return the lists of users from any container that can hold lists."""
+    """Return the lists of users from any container of lists."""
     X = read_once(X)
-    columns = [X] if (found := table_columns(X)) is None else found
-    given: Any = columns[0] if len(columns) == 1 else X
+    columns = table_columns(X)
+    source: Any = X if columns is None or len(columns) != 1 else columns[0]
     lists: Any = None
-    if hasattr(given, "tocsr"):
-        matrix = given.tocsr().copy()
+    if hasattr(source, "tocsr"):
+        matrix = source.tocsr().copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         if np.all(matrix.data == 1):
             return ItemRows(matrix.indices, np.diff(matrix.indptr), matrix.shape[1])
-    elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool:
-        n, d = given.shape
-        users, places = np.divmod(np.flatnonzero(given), max(d, 1))  # quicker than two axes
+    elif isinstance(source, np.ndarray) and source.ndim == 2 and source.dtype == bool:
+        n, d = source.shape
+        users, places = np.divmod(np.flatnonzero(source), max(d, 1))  # faster than two axes
         return ItemRows(places, np.bincount(users, minlength=n), d)
-    elif len(columns) == 1 and getattr(given, "ndim", 1) == 1:
-        refuse_unread(given, name)
-        if rows := _of_arrow(given):
+    elif (columns is None or len(columns) == 1) and getattr(source, "ndim", 1) == 1:
+        refuse_unread(source, name)
+        if rows := _arrow_rows(source):
             return rows
-        to_list = next((x for x in ("to_pylist", "to_list", "tolist") if hasattr(given, x)), None)
-        lists = getattr(given, to_list)() if to_list else given
+        to_list = next((x for x in ("to_pylist", "to_list", "tolist") if hasattr(source, x)), None)
+        lists = getattr(source, to_list)() if to_list else source
     if not isinstance(lists, (list, tuple)):
         raise ValueError(
-            f"{name} expects a list of items for each user, such as [['a', 'b'], []], or a "
-            "boolean or sparse matrix of zeros and ones with a column for each category, got a "
-            f"{type(X).__name__}."
+            f"{name} expects a list of items for each user, got a {type(X).__name__}. Pass a list "
+            "such as [['a', 'b'], []], or a boolean or sparse matrix of zeros and ones with a "
+            "column for each category."
         )
-    odd = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
-    if odd:
-        row = next(i for i, one in enumerate(lists) if type(one) in odd)
-        what = "missing value" if is_missing(lists[row]) else type(lists[row]).__name__
+    wrong_types = {kind for kind in set(map(type, lists)) if not issubclass(kind, _LISTS)}
+    if wrong_types:
+        row = next(i for i, items in enumerate(lists) if type(items) in wrong_types)
+        kind = "missing value" if is_missing(lists[row]) else type(lists[row]).__name__
         raise ValueError(
-            f"{name} expects a list of items for each user, got a {what} at position {row}, which "
-            "is not shown because errors of clients are logged: a single item stands in a list, "
-            "['a'], and nobody's items are []."
+            f"{name} expects a list of items for each user, got a {kind} at position {row}, which "
+            "is not shown because errors of clients are logged. Pass a single item as a list, "
+            "['a'], and [] for a user without items."
         )
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return ItemRows(objects(list(chain.from_iterable(lists))), lengths)
 
 
-def _of_arrow(column: Any) -> ItemRows | None:
-    """The lists of a column that is kept in Arrow, which takes a tenth of the time; or None."""
+def _arrow_rows(column: Any) -> ItemRows | None:
+    """Return the lists of an Arrow column, ten times as fast as by Python lists; or None."""
     column = arrow_column(column)
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if not hasattr(column, "value_lengths") or column.null_count:
         return None
-    flat, lengths = column.flatten(), column.value_lengths()
-    return ItemRows(flat.to_numpy(zero_copy_only=False), lengths.to_numpy().astype(np.int64))
+    items = column.flatten().to_numpy(zero_copy_only=False)
+    return ItemRows(items, column.value_lengths().to_numpy().astype(np.int64))
 
 
 _LISTS = (list, tuple, AbstractSet, np.ndarray)
 
 
 class ItemDomain(Domain, tag="item-domain"):
-    """Sets of categories: codes are rows of places from 1 on in falling order, and zeros.
+    """Sets of categories: a code is a row of places from 1 on in falling order, then zeros.
 
-    Of a domain that nobody lists, they are digests in the place of places.
+    In an open domain, digests replace the places.
     """
 
-    # items: the categories. max_items: the most that a report tells of, which only counts users.
+    # items: the categories.
+    # max_items: the maximum number of items in a report; here it only serves to count users.
 
     shares_overlap = True
 
@@ -105,8 +106,10 @@ class ItemDomain(Domain, tag="item-domain"):
     max_items: int
 
     def __init__(self, items: Domain, max_items: int) -> None:
-        self.items, self.max_items = items, max_items
-        self.is_open, self.size = items.is_open, items.size
+        self.items = items
+        self.max_items = max_items
+        self.is_open = items.is_open
+        self.size = items.size
         if not self.is_open:
             self._factors = [one_list(items, "Domain")]
         self._dtype = np.dtype(np.uint64) if self.is_open else np.min_scalar_type(self.size)
@@ -138,45 +141,47 @@ class ItemDomain(Domain, tag="item-domain"):
         return [item_rows(X, name)]
 
     def places_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the place of the category of each code, from 1 on; 0 of nothing."""
+        """Return the place of the category of each code, from 1 on; 0 for no category."""
         return codes
 
     def n_clipped(self, columns: list[Any]) -> int:
-        """Count the users of more items than a report tells of."""
+        """Count the users who have more items than a report can contain."""
         items, lengths, *_ = columns[0]
         starts = np.cumsum(lengths) - lengths
-        many = np.flatnonzero(lengths > self.max_items)
-        each = (items[starts[i] : starts[i] + lengths[i]].tolist() for i in many)
-        return sum(len(set(one)) > self.max_items for one in each)
+        users = np.flatnonzero(lengths > self.max_items)
+        lists = (items[starts[i] : starts[i] + lengths[i]].tolist() for i in users)
+        return sum(len(set(listed)) > self.max_items for listed in lists)
 
     def encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
         rows = columns[0] if isinstance(columns[0], ItemRows) else item_rows(columns[0], name)
-        n, width = len(rows.lengths), max(int(rows.lengths.max(initial=0)), 1)
+        n = len(rows.lengths)
+        width = max(int(rows.lengths.max(initial=0)), 1)
         if not 0 < n * width <= _MOST_CELLS:
             raise ValueError(
-                f"{name} needs 1 sample at least, and {_MOST_CELLS:,} items at most, got {n:,} "
-                f"users of {width:,}: shorten lists, or add fewer users at a time (partial_fit)."
+                f"{name} needs at least 1 sample, and at most {_MOST_CELLS:,} items, got {n:,} "
+                f"users with up to {width:,} items. Shorten the lists, or add fewer users at a "
+                "time (partial_fit)."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)
         table = np.sort(table, axis=1)[:, ::-1]
-        twice = (table[:, 1:] == table[:, :-1]) & (table[:, 1:] > 0)
-        if twice.any():
-            text = f"{name} got lists in which an item stands twice, and counts it once."
+        is_repeated = (table[:, 1:] == table[:, :-1]) & (table[:, 1:] > 0)
+        if is_repeated.any():
+            text = f"{name} got lists that contain an item twice, and counts the item once."
             warn_once(text, UserWarning, f"{name}: an item twice")
-            table[:, 1:][twice] = 0
+            table[:, 1:][is_repeated] = 0
             table = np.sort(table, axis=1)[:, ::-1]
         return table
 
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
-        """Return the codes of all items, one behind the other."""
+        """Return the codes of all items, in their order."""
         if self.is_open and rows.n_columns is None:
-            # No item has the digest 0, which stands for nothing; it would occur once in 2**64.
-            return np.array([max(word_digest(one), 1) for one in rows.items], dtype=np.uint64)
+            # The digest 0 would occur once in 2**64 items. It becomes 1, because 0 means no item.
+            return np.array([max(word_digest(item), 1) for item in rows.items], dtype=np.uint64)
         if rows.n_columns not in (None, self.size):
             raise ValueError(
                 f"{name} expects a matrix with a column for each of its {self.size} categories, "
-                f"got {rows.n_columns} columns."
+                f"got {rows.n_columns} columns. Pass lists of items, or such a matrix."
             )
         if rows.n_columns is not None:
             return rows.items + 1
@@ -185,19 +190,20 @@ class ItemDomain(Domain, tag="item-domain"):
         if unknown.size:
             ends = np.cumsum(rows.lengths)
             user = int(np.searchsorted(ends, unknown[0], side="right"))
-            own = rows.items[ends[user] - rows.lengths[user] : ends[user]]
-            self._factors[0].encode(own, f"{name}, in the list of row {user},")
+            items = rows.items[ends[user] - rows.lengths[user] : ends[user]]
+            self._factors[0].encode(items, f"{name}, in the list of row {user},")
         return places + 1
 
 
 class KeyValueDomain(ItemDomain, tag="key-value-domain"):
-    """Items that have a number between bounds each; a code is a place and a point of a grid."""
+    """Items with a number between bounds each; a code is a place and a point of a grid."""
 
     N_LEVELS = 1 << 16  # steps of the grid
 
     def __init__(self, items: Domain, max_items: int, bounds: Any, name: str) -> None:
         super().__init__(items, max_items)
-        self.bounds, self._dtype = checked_bounds(bounds, name), np.dtype(np.int64)
+        self.bounds = checked_bounds(bounds, name)
+        self._dtype = np.dtype(np.int64)
 
     @property
     def digest(self) -> str:
@@ -217,23 +223,32 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
             order = order_of(names, self.categories, f"{name}: X")
             columns: Any = table_columns(X)
             table = np.column_stack([np.asarray(columns[i], dtype=float) for i in order])
-            has = ~np.isnan(table)
-            return [ItemRows(np.nonzero(has)[1], has.sum(axis=1), self.size, table[has])]
+            is_present = ~np.isnan(table)
+            places = np.nonzero(is_present)[1]
+            return [ItemRows(places, is_present.sum(axis=1), self.size, table[is_present])]
         rows = X.tolist() if hasattr(X, "tolist") else X
-        if not isinstance(rows, list) or not all(isinstance(one, Mapping) for one in rows):
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
             raise ValueError(
-                f"{name} expects a list of mappings from item to number, such as [{{'a': 3}}, "
-                "{}], or a data frame with a column for each item, and NaN where a user has none."
+                f"{name} expects a mapping from items to numbers for each user, got a "
+                f"{type(X).__name__}. Pass a list such as [{{'a': 3}}, {{}}], or a data frame with "
+                "a column for each item, and NaN for items that a user does not have."
             )
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         try:
-            numbers = [float(x) for one in rows for x in one.values()]
-        except (TypeError, ValueError):  # which shows a value: clients are logged
-            raise ValueError(f"{name} got an item without a number: leave it out.") from None
+            numbers = [float(x) for row in rows for x in row.values()]
+        except (
+            TypeError,
+            ValueError,
+        ):  # their text shows a value, and errors of clients are logged
+            raise ValueError(
+                f"{name} got an item without a number, which is not shown because errors of "
+                "clients are logged. Omit items without numbers."
+            ) from None
         return [ItemRows(objects([*chain.from_iterable(rows)]), lengths, None, np.array(numbers))]
 
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
-        (low, high), numbers = self.bounds, np.asarray(rows.numbers, dtype=float)
+        low, high = self.bounds
+        numbers = np.asarray(rows.numbers, dtype=float)
         outside = np.flatnonzero(~((low <= numbers) & (numbers <= high)))
         if outside.size:
             user = int(np.searchsorted(np.cumsum(rows.lengths), outside[0], side="right"))

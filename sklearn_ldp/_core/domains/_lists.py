@@ -1,6 +1,6 @@
-"""The list of categories of one column: from values to codes, and what a list may be.
+"""The list of categories of one column: from values to codes, and the rules for valid lists.
 
-Integers never pass through float64, so 2**53 and 2**53 + 1 stay apart.
+Integers never pass through float64, so 2**53 and 2**53 + 1 stay different.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from .values import (
     sorted_values,
 )
 
-_MOST_NUMBERED = 10**8  # categories 0, 1, ..: they are listed in memory
-_NARROW, _TELLING_USERS = 1000, 50  # for the hint at whole numbers
-_MAX_BINS = 1 << 20  # each has a name, and takes some hundred bytes
+_MOST_NUMBERED = 10**8  # maximum number of categories 0, 1, .., because the list is in memory
+_NARROW = 1000  # maximum range for the warning of whole numbers
+_TELLING_USERS = 50  # minimum number of users for this warning
+_MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
 
 class CategoryList(Uncached, tag="category-list"):
     """A read-only list of distinct categories, and the map from values to their positions."""
 
-    #: Whether the categories are in an order that tables keep, as those of a scale.
+    #: Whether tables keep the order of the categories, for example of a scale.
     is_ordered = False
-    #: What tables and pictures call the category for missing answers.
+    #: The name of the category for missing answers in tables and plots.
     missing_name: str = "(missing)"
 
     def __init__(self, categories: np.ndarray, is_ordered: bool = False):
         self.categories = categories.copy()
-        if is_ordered:  # others have what their class says, as those of older files do
+        if is_ordered:  # otherwise the attribute of the class applies, also to older files
             self.is_ordered = True
         self.categories.flags.writeable = False
         self.size = len(categories)
@@ -62,7 +63,7 @@ class CategoryList(Uncached, tag="category-list"):
                 self._first = first
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Arrays of pickles do not own what they hold, and estimates look for those that do.
+        # Arrays from pickles do not own their memory, but estimates share only arrays that do.
         arrays = {name: x.copy() for name, x in state.items() if isinstance(x, np.ndarray)}
         vars(self).update(state | arrays)
         for array in arrays.values():
@@ -71,13 +72,13 @@ class CategoryList(Uncached, tag="category-list"):
     def __check_state__(self) -> None:
         array = self.categories
         if np.ndim(array) != 1 or len(set(self.listed)) < len(array):
-            raise ValueError("its categories are no list, or it has a category twice")
+            raise ValueError("its categories are not a list, or it has a category twice")
         del self.listed
         CategoryList.__init__(self, array)
 
     @cached_property
     def listed(self) -> list:
-        """The categories as a list in which missing ones are None, and so equal."""
+        """The categories as a list, with None for every missing value."""
         return comparable(self.categories.tolist())
 
     @cached_property
@@ -89,11 +90,11 @@ class CategoryList(Uncached, tag="category-list"):
         """Return the list with a category for missing answers, of this name."""
         if not isinstance(name, str) or not name or name in self.listed:
             raise ValueError(
-                f"{of} needs missing= to be a name that is not one of its categories, such as "
-                f"'no answer', got {name!r}."
+                f"{of} needs missing= to be a name that is not one of its categories, got "
+                f"{name!r}. Use another name, such as 'no answer'."
             )
-        has_one = None in self.listed
-        array = self.categories if has_one else objects([*self.categories.tolist(), None])
+        has_missing = None in self.listed
+        array = self.categories if has_missing else objects([*self.categories.tolist(), None])
         named = CategoryList(array, self.is_ordered)
         named.missing_name = name
         return named
@@ -110,7 +111,7 @@ class CategoryList(Uncached, tag="category-list"):
         return first if self.size <= 3 else f"{first}, ..."
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
-        """Return the codes of values; raise ValueError if one is not a category."""
+        """Return the codes of values; raise ValueError if a value is not a category."""
         self._refuse_rounded(values.levels if isinstance(values, LevelColumn) else values, name)
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
@@ -120,9 +121,10 @@ class CategoryList(Uncached, tag="category-list"):
             codes = self.places(values)
         if codes.min(initial=0) < 0:
             unknown = int(np.flatnonzero(codes < 0)[0])
-            types = values.dtype, self.categories.dtype
-            if types[0] != types[1] and types[0].kind == types[1].kind == "f":
-                where += f" (X is {types[0]}, the categories are {types[1]}: give both one dtype)"
+            ours = self.categories.dtype
+            theirs = values.dtype
+            if theirs != ours and theirs.kind == ours.kind == "f":
+                where += f" (X is {theirs}, the categories are {ours}; give both the same dtype)"
             self._refuse(values[unknown : unknown + 1].tolist()[0], unknown, name, where)
         return codes
 
@@ -133,29 +135,29 @@ class CategoryList(Uncached, tag="category-list"):
         if array.dtype.kind in "iu":
             return int(array.max(initial=0)) >= 1 << 53 or int(array.min(initial=0)) <= -1 << 53
         return array.dtype.kind == "O" and any(
-            type(one) is int and abs(one) >= 1 << 53 for one in array.tolist()
+            type(x) is int and abs(x) >= 1 << 53 for x in array.tolist()
         )
 
     def _refuse_rounded(self, values: np.ndarray, name: str) -> None:
         """Raise ValueError if values are floats that may have been other integers."""
-        # pandas reads integers beside an empty cell as floats.
+        # pandas reads integers as floats if the column has an empty cell.
         if not self._has_large or values.dtype.kind not in "fO":
             return
-        floats = [one for one in values.tolist() if isinstance(one, float)]
-        if any(2.0**53 <= abs(one) < np.inf for one in floats):
+        floats = [x for x in values.tolist() if isinstance(x, float)]
+        if any(2.0**53 <= abs(x) < np.inf for x in floats):
             raise ValueError(
-                f"{name} got floats of 2**53 or more, where categories are integers: different "
-                "integers of this size become the same float. Read the column as integers, such as "
-                'with dtype="Int64" in pandas, which has missing values.'
+                f"{name} got floats of 2**53 or more for integer categories, but different "
+                "integers of this size become the same float. Read the column as integers, for "
+                'example in pandas with dtype="Int64", which supports missing values.'
             )
 
     def places(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of values, int64; -1 for a value that is no category."""
         if self._first is not None and values.dtype.kind in "iu":
-            # Of consecutive integers, by subtraction.
-            is_one = (values >= self._first) & (values <= self._first + self.size - 1)
+            # The categories are consecutive integers, so a subtraction suffices.
+            is_category = (values >= self._first) & (values <= self._first + self.size - 1)
             codes = values.astype(np.int64, copy=False) - self._first
-            return codes if is_one.all() else np.where(is_one, codes, -1)
+            return codes if is_category.all() else np.where(is_category, codes, -1)
         table = self._table(values.dtype) if len(values) > self.size else None
         if table is not None:
             codes = table.codes_of(values)
@@ -163,52 +165,55 @@ class CategoryList(Uncached, tag="category-list"):
             rows = values.tolist()
             try:
                 codes = np.fromiter(map(self._codes.get, rows, repeat(-1)), np.int64, len(rows))
-            except TypeError:  # one of them cannot be a category
+            except TypeError:  # a value without a hash cannot be a category
                 codes = np.full(len(rows), -1)
         if codes.min(initial=0) < 0:
             left = np.flatnonzero(codes < 0)
-            found = ((one, self._code_of(one)) for one in values[left].tolist())
-            codes[left] = [c if c >= 0 else self._code_of(in_one_form(one)) for one, c in found]
+            codes[left] = [self._code_of_any_form(value) for value in values[left].tolist()]
         return codes
 
-    def _table(self, dtype: np.dtype) -> _Table | None:
+    def _table(self, dtype: np.dtype) -> HashTable | None:
         """Return the table of the values of a type; None if there is none."""
         if dtype not in self._tables:
-            self._tables.clear()  # of one type at a time, as texts have as many as lengths
-            self._tables[dtype] = self._made_table(dtype)
+            self._tables.clear()  # one type at a time, because texts have a type for each length
+            self._tables[dtype] = self._new_table(dtype)
         return self._tables[dtype]
 
     @cached_property
-    def _tables(self) -> dict[np.dtype, _Table | None]:
+    def _tables(self) -> dict[np.dtype, HashTable | None]:
         return {}
 
-    def _made_table(self, dtype: np.dtype) -> _Table | None:
-        listed = [one for one in self.listed if one is not None]
-        is_held = set(map(type, listed)) <= _TABLED.get(dtype.kind, set()) and dtype.itemsize
-        if not is_held or any(getattr(one, "tzinfo", None) for one in listed):
+    def _new_table(self, dtype: np.dtype) -> HashTable | None:
+        listed = [category for category in self.listed if category is not None]
+        has_type = set(map(type, listed)) <= _TABLED.get(dtype.kind, set()) and dtype.itemsize
+        if not has_type or any(getattr(category, "tzinfo", None) for category in listed):
             return None
         try:
             with np.errstate(all="ignore"):
-                held = objects(listed).astype(dtype)
+                converted = objects(listed).astype(dtype)
         except (TypeError, ValueError, OverflowError):
             return None
-        # Those that the type holds exactly: no other of its values is equal to a category.
-        codes = np.array([self._code_of(in_one_form(one)) for one in held.tolist()])
-        is_exact = codes == [self._codes[one] for one in listed]
-        return _Table.of(held[is_exact], codes[is_exact])
+        # Only exact conversions enter the table. No other value of the type equals a category.
+        codes = np.array([self._code_of(in_one_form(value)) for value in converted.tolist()])
+        is_exact = codes == [self._codes[category] for category in listed]
+        return HashTable.of(converted[is_exact], codes[is_exact])
+
+    def _code_of_any_form(self, value: Any) -> int:
+        code = self._code_of(value)
+        return code if code >= 0 else self._code_of(in_one_form(value))
 
     def _code_of(self, value: Any) -> int:
         try:
             return self._codes.get(value, -1)
-        except TypeError:  # a list, or anything else that cannot be a category
+        except TypeError:  # a value without a hash, such as a list
             return -1
 
     def _refuse(self, value, position, name, where):
         if is_missing(value):
             refuse_missing(name, where)
         remedy = (
-            f"{where}; its {self.size} categories are {self.shown}. The domain is public: list "
-            "every category in categories=, one of them for all others."
+            f"{where}; its {self.size} categories are {self.shown}. The domain is public. List "
+            "every category in categories=, including a category for all other values."
         )
         if isinstance(value, (list, np.ndarray)):
             remedy += _NO_LISTS
@@ -226,42 +231,53 @@ _TABLED: dict[str, set[type]] = {
     "m": {timedelta},
     "U": {str},
 }
-_MOST_BITS = 20  # of a table, which is 4 MB then; chosen by hand, as is the number of trials
-_TRIALS = 32  # half of all succeed, so all of these fail with probability 2**-32
+_MOST_BITS = 20  # of a slot; 4 MB of places. Chosen by hand, like the number of trials.
+_TRIALS = 32  # half of all factors succeed, so all trials fail with probability 2**-32
 _CHUNK = 1 << 14  # rows
 
 
-class _Table:
-    """Categories of one type of NumPy, and where each of them is by some bits of a hash.
+class HashTable:
+    """A table from values of one NumPy type to codes: at most one category has each slot.
 
-    No two of them have these bits in common. What has those of a category is compared with it.
+    The slot of a value is the first bits of its hash. A value is compared with the category that
+    has the same slot.
     """
 
-    def __init__(self, held: np.ndarray, codes: np.ndarray, factor: int, n_bits: int) -> None:
-        self._held, self._codes = held, np.append(codes, -1)
-        self._factor, self._shift = np.uint64(factor), np.uint64(64 - n_bits)
+    # A binary search among sorted categories is 3 times as slow for 10 numbers or instants, and 10
+    # times for 1,000 of them; for text 1.5 and 4.6 times. A dictionary is 3.5 to 18 times as slow
+    # (a million random values of types int64, float64, U12 and datetime64[s], one core, by
+    # `python -m benchmarks.speed.inner_loops`, 2026-11-28).
+
+    def __init__(
+        self, categories: np.ndarray, codes: np.ndarray, *, factor: int, n_bits: int
+    ) -> None:
+        self._categories = categories
+        self._codes = np.append(codes, -1)
+        self._factor = np.uint64(factor)
+        self._shift = np.uint64(64 - n_bits)
         self._places = np.zeros(1 << n_bits, dtype=np.int32)
-        self._places[self._slots(held)] = np.arange(len(held))
+        self._places[self._slots(categories)] = np.arange(len(categories))
 
     @classmethod
-    def of(cls, held: np.ndarray, codes: np.ndarray) -> _Table | None:
-        """Return a table of categories; None if there are none, or too many."""
-        n_bits = 2 * len(held).bit_length() - 1  # half of all factors are fine then
+    def of(cls, categories: np.ndarray, codes: np.ndarray) -> HashTable | None:
+        """Return a table of categories; None if there are no categories, or too many."""
+        n_bits = 2 * len(categories).bit_length() - 1  # then half of all factors succeed
         rng = np.random.default_rng(0)
         for _ in range(_TRIALS if 0 < n_bits <= _MOST_BITS else 0):
-            table = cls(held, codes, int(rng.integers(1 << 63)) * 2 + 1, n_bits)
-            if len(set(table._slots(held).tolist())) == len(held):
+            factor = int(rng.integers(1 << 63)) * 2 + 1
+            table = cls(categories, codes, factor=factor, n_bits=n_bits)
+            if len(set(table._slots(categories).tolist())) == len(categories):
                 return table
         return None
 
     def codes_of(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes of values of the same type; -1 of others."""
+        """Return the codes of values of the same type; -1 for a value that is no category."""
         codes = np.empty(len(values), dtype=np.int64)
-        for start in range(0, len(values), _CHUNK):  # what is compared may be large
+        for start in range(0, len(values), _CHUNK):  # bounds the memory of the comparison
             part = values[start : start + _CHUNK]
             places = self._places[self._slots(part)]
-            found = np.where(self._held[places] == part, places, -1)
-            codes[start : start + _CHUNK] = self._codes[found]
+            is_category = self._categories[places] == part
+            codes[start : start + _CHUNK] = self._codes[np.where(is_category, places, -1)]
         return codes
 
     def _slots(self, values: np.ndarray) -> np.ndarray:
@@ -271,21 +287,21 @@ class _Table:
             powers = np.cumprod(np.full(letters.shape[1], self._factor))
             keys = letters @ powers
         else:
-            is_float = values.dtype.kind == "f"
+            is_float = values.dtype.kind == "f"  # adding 0.0 turns -0.0 into 0.0
             keys = (values + 0.0).astype(np.float64) if is_float else values.astype(np.int64)
-            keys = keys.view(np.uint64)  # of -0.0 those of 0.0
+            keys = keys.view(np.uint64)
         return (keys * self._factor) >> self._shift
 
 
 class BinList(CategoryList, tag="bin-list"):
-    """The bins between edges; a number's code is that of the bin it is in."""
+    """The bins between edges; a number has the code of its bin."""
 
-    # Its parameters, and what it refuses, are those of `Domain.bins`.
+    # `Domain.bins` describes the parameters and the errors.
     is_ordered = True
 
     edges: np.ndarray
     ends: np.ndarray
-    integers: bool = False  # in files that were written before there were bins of whole numbers
+    integers: bool = False  # files from before bins of whole numbers do not contain it
 
     def __init__(
         self,
@@ -303,18 +319,18 @@ class BinList(CategoryList, tag="bin-list"):
                 f"{clip!r} with bounds={bounds!r}."
             )
         low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
-        array = _inner_edges(edges, low, high, scale, integers)
+        inner = _inner_edges(edges, low, high, scale, integers)
         # The last bin of whole numbers ends before the number after the upper bound.
-        ends = np.array([low, *array, high + integers])
+        ends = np.array([low, *inner, high + integers])
         if integers and np.any(ends != np.floor(ends)):
             raise ValueError(
                 f"Domain.bins(integers=True) needs whole edges and bounds, got {edges!r} and "
-                f"bounds={bounds!r}: round them."
+                f"bounds={bounds!r}. Round them."
             )
         if np.any(np.diff(ends) <= 0):
             between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
-            few = ", and a whole number for each bin" * integers
-            raise ValueError(f"Domain.bins needs edges that rise{between}{few}, got {edges!r}.")
+            whole = ", and a whole number for each bin" * integers
+            raise ValueError(f"Domain.bins needs edges that rise{between}{whole}, got {edges!r}.")
         shown = number_texts(ends.tolist())
         if len(set(shown)) < len(shown):
             shown = [repr(end) for end in ends.tolist()]
@@ -324,17 +340,21 @@ class BinList(CategoryList, tag="bin-list"):
             names[inside] = range_names(ends[:-1], ends[1:])[inside]
         if labels is not None:
             _check_labels(labels, len(ends) - 1)
-        whole = objects([*names, *[None] * bool(missing)])
-        super().__init__(distinct(whole, "Domain.bins"))
+        categories = objects([*names, *[None] * bool(missing)])
+        super().__init__(distinct(categories, "Domain.bins"))
         if not isinstance(missing, bool):
             self.missing_name = self.naming_missing(missing, "Domain.bins").missing_name
         self.of_missing = len(names) if missing else -1
-        # Names that round the edges do not tell them, as labels do not.
-        told = [float(text.replace(",", "")) for text in shown]
-        self.own_names, self.clip = labels is not None or told != ends.tolist(), clip
-        # Whole numbers a to b reach from a - 1/2 to b + 1/2: the middle is their mean.
-        self.edges, self.ends, self.integers = array, ends - integers / 2, integers
-        self.edges.flags.writeable = self.ends.flags.writeable = False
+        # Labels, and names with rounded edges, do not reveal the exact edges.
+        edges_in_names = [float(text.replace(",", "")) for text in shown]
+        self.own_names = labels is not None or edges_in_names != ends.tolist()
+        self.clip = clip
+        # Whole numbers a to b reach from a - 1/2 to b + 1/2, so that the middle is their mean.
+        self.edges = inner
+        self.ends = ends - integers / 2
+        self.integers = integers
+        self.edges.flags.writeable = False
+        self.ends.flags.writeable = False
 
     def __check_state__(self) -> None:
         super().__check_state__()
@@ -342,7 +362,7 @@ class BinList(CategoryList, tag="bin-list"):
         are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
         are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
         if not are_alike or np.any(np.diff(self.ends) <= 0):
-            raise ValueError("its bins do not rise, or are not those of its categories")
+            raise ValueError("its bins do not rise, or do not belong to its categories")
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -360,7 +380,7 @@ class BinList(CategoryList, tag="bin-list"):
     def places(self, values: np.ndarray) -> np.ndarray:
         try:
             values = self._numbers(values)
-        except (TypeError, ValueError):  # names of bins, or no numbers
+        except (TypeError, ValueError):  # names of bins, or other values
             return super().places(values)
         places = np.searchsorted(self.edges, values, side="right")
         if self.bounds is not None and not self.clip:
@@ -379,9 +399,10 @@ class BinList(CategoryList, tag="bin-list"):
             return 0
 
     def are_whole(self, values: np.ndarray) -> bool:
-        """Return whether values are whole numbers that bins of others put off the centers."""
-        # Of a range of more than a thousand numbers, half a number is little (chosen by hand). A
-        # few users may have whole numbers by chance, or as an example.
+        """Return whether values are whole numbers, but the bins are not bins of whole numbers."""
+        # The centers of such bins are wrong by up to half a number, which is little if the range
+        # has more than a thousand numbers (chosen by hand). A few users may have whole numbers by
+        # chance, or as an example.
         is_narrow = self.bounds is not None and self.ends[-1] - self.ends[0] <= _NARROW
         if self.integers or not is_narrow or len(values) < _TELLING_USERS:
             return False
@@ -411,7 +432,7 @@ class BinList(CategoryList, tag="bin-list"):
         except (TypeError, ValueError):  # no number
             number = np.nan
         if self.integers and number % 1 > 0:
-            remedy = "whose bins are of whole numbers: round it, or leave integers=True out."
+            remedy = "but its bins are of whole numbers. Round it, or omit integers=True."
             raise UnknownValueError(
                 f"{name} got {value!r} at position {position}{where}, {remedy}",
                 f"{name} got a number that is not whole at position {position}{where}, which is "
@@ -424,10 +445,10 @@ class BinList(CategoryList, tag="bin-list"):
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float: an integer beyond all floats is infinite, an instant is none."""
+    """Return a number as a float; an integer beyond all floats is infinite."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         raise TypeError
-    if isinstance(value, str) and "_" in value:  # Python's digits may have these, data do not
+    if isinstance(value, str) and "_" in value:  # valid in Python's source, but not in data
         raise ValueError
     try:
         return float(value)
@@ -436,27 +457,26 @@ def _as_float(value: Any) -> float:
 
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
-    """Return two finite numbers that rise, which the values of a number lie between."""
+    """Return the bounds of a number: two finite numbers that rise."""
     array = as_numbers(bounds, kinds="iuf")
     with np.errstate(over="ignore", invalid="ignore"):
         if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
             return float(array[0]), float(array[1])
     raise ValueError(
-        f"{name} needs bounds= to be two finite numbers, of which the second is larger, such as "
-        "(0, 100), which are public: bounds that are learnt from users' values would reveal some "
-        f"of them. Got {bounds!r}."
+        f"{name} got bounds={bounds!r}. Pass two finite numbers with a larger second number, such "
+        "as (0, 100). Choose them without the users' values, because bounds are public."
     )
 
 
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
     """Raise UnknownValueError for a number outside of the bounds."""
     bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
-    remedy = "clip it before (numpy.clip, or clip=True of Domain.bins and LocalMean), or give "
-    remedy += "wider bounds"
+    remedy = "Clip the numbers (numpy.clip, or clip=True of Domain.bins and LocalMean), or use "
+    remedy += "wider bounds."
     raise UnknownValueError(
-        f"{name} got the number {value!r} at position {position}, outside of {bounds}: {remedy}.",
+        f"{name} got the number {value!r} at position {position}, outside of {bounds}. {remedy}",
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "
-        f"because errors of clients are logged: {remedy}.",
+        f"because errors of clients are logged. {remedy}",
     )
 
 
@@ -468,23 +488,23 @@ def _inner_edges(
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
-            f'Domain.bins(scale="log") makes a number of bins between bounds above 0, got {edges!r}'
-            f" and the lower bound {low:g}; with clip=True all that is lower is in the first bin."
+            f'Domain.bins(scale="log") got {edges!r} and the lower bound {low:g}. Pass a number of '
+            "bins and bounds above 0; with clip=True the first bin contains all smaller numbers."
         )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
         if not np.isfinite(low):
             raise ValueError(
-                f"Domain.bins needs bounds= for a number of equal bins, got {n} without bounds: "
-                f"Domain.bins({n}, bounds=(0, 100)). An edge stands in a list: Domain.bins([{n}])."
+                f"Domain.bins needs bounds= for a number of equal bins, got {n} without bounds. "
+                f"Use Domain.bins({n}, bounds=(0, 100)), or for an edge Domain.bins([{n}])."
             )
         if not 2 <= n <= _MAX_BINS:
-            raise ValueError(f"Domain.bins makes 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
+            raise ValueError(f"Domain.bins supports 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
         if scale == "linear" and integers:
             return low + (high - low + 1) * np.arange(1, n) // n
         if scale == "linear":
             return low + (high - low) * (np.arange(1, n) / n)
-        # Three digits, or as many as leave the logarithms of the bins equal within a tenth.
+        # Three digits, or more if necessary to keep the log widths of bins equal within a tenth.
         step = np.log(high / low) / n
         digits = max(3, int(np.ceil(1 - np.log10(step / 10))))
         rising = np.array([float(f"{low * np.exp(step * i):.{digits}g}") for i in range(1, n)])
@@ -496,7 +516,7 @@ def _inner_edges(
 
 
 def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
-    """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" of the last bin."""
+    """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" for the last bin."""
     names = [f"[{low}, {high})" for low, high in pairwise(shown)]
     if is_bounded:
         return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
@@ -504,7 +524,7 @@ def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
 
 
 def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
-    """Return names such as "18 to 39" of whole numbers; a stop is the number after the last."""
+    """Return names of whole numbers such as "18 to 39"; a stop is the number after the last."""
     numbers = np.ravel([starts, stops - 1])
     first, last = np.reshape(number_texts(numbers.tolist()), (2, -1)).tolist()
     pairs = zip(first, last, strict=True)
@@ -512,18 +532,18 @@ def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
 
 
 def _check_labels(labels: Any, n_bins: int) -> None:
-    """Raise ValueError unless the labels are names of bins that no number can be taken for."""
+    """Raise ValueError unless there is a label for each bin, and no label looks like a number."""
     listed = [] if isinstance(labels, str) else list(labels)
     if len(listed) != n_bins or not all(isinstance(label, str) for label in listed):
         raise ValueError(
-            f"Domain.bins needs labels= to be {n_bins} strings, one for each bin (a missing "
-            f"number has missing=True), got {labels!r}."
+            f"Domain.bins needs labels= to be {n_bins} strings, got {labels!r}. Pass one for each "
+            "bin, and missing=True for missing numbers."
         )
     numbers = [label for label in listed if _is_number(label)]
     if numbers:
         raise ValueError(
-            f"Domain.bins needs labels= that are no numbers, as numbers are sorted into bins, got "
-            f"{numbers[0]!r}: call it {f'bin {numbers[0]}'!r}."
+            f"Domain.bins got the label {numbers[0]!r}, but values that are numbers are sorted "
+            f"into bins. Use a label like {f'bin {numbers[0]}'!r}."
         )
 
 
@@ -535,9 +555,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# -- what a list of categories may be --------------------------------------------------------------
+# -- rules for lists of categories -----------------------------------------------------------------
 def lists_of(categories: Any, name: str) -> list[CategoryList]:
-    """The list of categories of each column that a specification stands for."""
+    """Return the list of categories of each column of a specification."""
     is_list = isinstance(categories, (list, tuple))
     if is_list and categories and all(_is_column(column) for column in categories):
         return [one_list(column, name) for column in categories]
@@ -545,32 +565,35 @@ def lists_of(categories: Any, name: str) -> list[CategoryList]:
 
 
 def _is_column(column: Any) -> bool:
-    """Whether an element of a list holds a column's categories and is not itself a category."""
+    """Return whether an element of a list contains a column's categories."""
     return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
 
 
 def one_list(categories: Any, name: str) -> CategoryList:
-    """The list of categories of one column."""
+    """Return the list of categories of one column."""
     if hasattr(categories, "encode_columns"):  # a Domain
         factors = categories._factors
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):
         raise InvalidParameterError(
-            f"{name} needs categories in an order that is the same in every process, which a "
-            f"{type(categories).__name__} does not have: give a list, such as sorted(categories)."
+            f"{name} needs categories in the same order in every process, but the order of a "
+            f"{type(categories).__name__} differs. Pass a list, such as sorted(categories)."
         )
-    levels, is_ordered = declared_levels(categories), False
+    is_ordered = False
+    levels = declared_levels(categories)
     if levels is not None:
         is_ordered = declares_order(categories)
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
-        raise ValueError(f"{name} needs a dtype with categories: CategoricalDtype(['a', 'b']).")
+        raise ValueError(
+            f"{name} got a dtype without categories. Pass one such as CategoricalDtype(['a', 'b'])."
+        )
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:
             raise ValueError(
-                f"{name} takes at most {_MOST_NUMBERED:,} numbered categories, got {n:,}: "
-                "Domain.open() lists none."
+                f"{name} supports at most {_MOST_NUMBERED:,} numbered categories, got {n:,}. Use "
+                "Domain.open(), which has no list."
             )
         array = np.arange(max(n, 0))
     else:
@@ -580,25 +603,30 @@ def one_list(categories: Any, name: str) -> CategoryList:
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:
     """Return the categories; raise ValueError if they are not distinct, or fewer than two."""
-    if len(array) >= 2 and array.dtype.kind in "iu":  # quicker, and most large domains are numbers
+    if len(array) >= 2 and array.dtype.kind in "iu":  # faster; most large domains are numbers
         in_order = array if _is_rising(array) else np.sort(array)
         if _is_rising(in_order):
             return array
     items = comparable(array.tolist())
     try:
-        counted = Counter(items)
+        counts = Counter(items)
     except TypeError as error:
-        raise ValueError(f"{name} needs hashable categories, got an element of {error}.") from None
-    if len(counted) < len(items):
-        twice = counted.most_common(1)[0][0]
-        raise ValueError(f"{name} needs distinct categories, got {twice!r} more than once.")
+        raise ValueError(
+            f"{name} needs hashable categories, got an element of {error}. Use tuples instead."
+        ) from None
+    if len(counts) < len(items):
+        repeated = counts.most_common(1)[0][0]
+        raise ValueError(
+            f"{name} needs distinct categories, got {repeated!r} more than once. List each "
+            "category once."
+        )
     if len(items) < 2:
         refuse_size(len(items), name)
     stripped = Counter(item.strip() for item in items if isinstance(item, str)).most_common(1)
     if stripped and stripped[0][1] > 1:
         warnings.warn(
-            f"{name} has {stripped[0][1]} categories that differ in blanks only: all are "
-            f"{stripped[0][0]!r} without. Strip the blanks and list each category once.",
+            f"{name} has {stripped[0][1]} categories that differ only in blanks around "
+            f"{stripped[0][0]!r}. Strip the blanks and list each category once.",
             stacklevel=2,
         )
     return array
@@ -610,13 +638,13 @@ def _is_rising(array: np.ndarray) -> bool:
 
 def refuse_size(size: int, name: str, where: str = "") -> None:
     raise ValueError(
-        f"{name} needs at least 2 categories, got {size}{where}: with a single one there "
-        "is nothing to protect and nothing to learn. Declare the whole domain in categories=."
+        f"{name} needs at least 2 categories, got {size}{where}. Declare the whole domain in "
+        "categories=; a single category contains no information."
     )
 
 
 def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
-    """The distinct values in order; a missing one is refused."""
+    """Return the distinct values in order; raise ValueError if a value is missing."""
     if isinstance(values, LevelColumn):
         values = values.levels[np.unique(values.places)]
     if values.dtype != object:
@@ -624,7 +652,7 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     else:
         try:
             array = as_vector(sorted_values(set(values.tolist())))
-        except TypeError:  # an element without a hash
+        except TypeError:  # an element has no hash
             raise ValueError(f"{name} got a list as the answer of a user.{_NO_LISTS}") from None
     if any(is_missing(c) for c in array.tolist()):
         refuse_missing(name)
@@ -634,27 +662,29 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
 _NAN = "NaN (or another missing value)"
 
 
-def refuse_missing(name: str, where: str = "", what: str = _NAN, is_listed: bool = True) -> None:
-    declared = "declare one (None in a list, missing=True in Domain.bins), or " if is_listed else ""
+def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: bool = True) -> None:
+    remedy = 'Set missing="report" so that clients send a default value'
+    if is_listed:
+        remedy += ", or declare a category (None in a list, missing=True in Domain.bins)"
     raise ValueError(
-        f"Input X contains {what}{where}, and {name} has no category for "
-        f'it: {declared}let clients report a stand-in (missing="report"); who is left out is seen.'
+        f"Input X contains {problem}{where}, and {name} has no category for it. {remedy}. Do not "
+        "drop these users, because an absent report reveals that the answer is missing."
     )
 
 
 _NO_LISTS = (
-    " A list is no category: make each answer a tuple, or take ItemOracle for users who have "
-    "several items."
+    " A list is no category. Make each answer a tuple, or use ItemOracle if users have several "
+    "items."
 )
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        refuse_missing(name, what="NaN or infinity")
+        refuse_missing(name, problem="NaN or infinity")
 
 
 class UnknownValueError(ValueError):
-    """A user's value is no category: one text shows the value, the other one says where it is."""
+    """A user's value is no category; the first text shows the value, the second its position."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -15,15 +15,15 @@ from .values import is_missing
 class NumberDomain(UnlistedDomain, tag="number-domain"):
     """Numbers between bounds: codes are the nearest points of a grid that is too fine to list."""
 
-    # bounds: the least and the largest number.
-    # n_levels: number of points of the grid, of which the first and the last are the bounds.
+    # bounds: the smallest and the largest number.
+    # n_levels: number of points of the grid; the first and the last point are the bounds.
     # name: the class to name in errors.
-    # is_stood_in: whether `stand_in` takes the place of what is missing, no number, or outside
-    # the bounds.
+    # is_stood_in: whether `stand_in` replaces missing values, values that are no numbers, and
+    # numbers outside of the bounds.
     # clip: whether a number outside of the bounds becomes the nearest bound.
 
-    clip = False  # in files that were written before there was the option
-    _why = "A number between bounds has no list of categories: use Domain.bins."
+    clip = False  # files from before the option do not contain it
+    _why = "A number between bounds has no list of categories. Use Domain.bins."
 
     def __init__(
         self,
@@ -64,7 +64,8 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
-                f"{name} takes one number per user, got {len(columns)} columns: use one for each."
+                f"{name} expects one number per user, got {len(columns)} columns. Use one "
+                f"{name} for each column."
             )
         low, high = self.bounds
         numbers = _as_floats(columns[0], name, self.is_stood_in)
@@ -86,12 +87,15 @@ def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
         return column.astype(float)
     numbers = [_as_float(value) for value in column.tolist()]
     if None in numbers and not is_any:
-        raise ValueError(f"{name} takes one number per user, and got something that is no number.")
+        raise ValueError(
+            f"{name} expects one number per user, got a value that is not a number, which is not "
+            "shown because errors of clients are logged. Convert the values to numbers first."
+        )
     return np.array(numbers, dtype=float)
 
 
 def _as_float(value: Any) -> float | None:
     try:
         return float("nan" if is_missing(value) else value)
-    except (TypeError, ValueError, OverflowError):  # which shows a value: clients are logged
+    except (TypeError, ValueError, OverflowError):  # its text shows a value; clients are logged
         return None

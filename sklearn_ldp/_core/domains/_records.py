@@ -1,4 +1,4 @@
-"""The public domains of several columns that are asked about one by one."""
+"""The public domains of several columns, each of which is a separate question."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     """
 
     columns: dict[Any, Domain]
-    _why = "Several columns have no common list of categories: ask each of them."
+    _why = "Several columns have no common list of categories. Select one column."
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns = dict(domains)
@@ -43,12 +43,13 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:
-        """Return the domains that a `domains` parameter stands for.
+        """Return the domains that a `domains` parameter specifies.
 
         Parameters
         ----------
-        domains : mapping of str to anything that Domain takes
-            The categories of each column; a pandas Series by column name will do.
+        domains : mapping of str to anything that Domain accepts
+            The categories of each column; a pandas Series with the column names as index is also
+            accepted.
         name : str
             The class to name in errors.
 
@@ -60,86 +61,91 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Raises
         ------
         ValueError
-            If it is no such mapping, or one of the domains is not valid.
+            If `domains` is not such a mapping, or a domain is not valid.
         """
         if isinstance(domains, RecordDomain):
             return domains
         if isinstance(domains, str):
             raise ValueError(
-                f"{name} does not know its columns yet: declare the categories of each in "
-                "domains=, since clients and servers must share them before any report is made "
-                '(domains="auto" learns them from the raw values in fit, which is for simulations).'
+                f"{name} has no columns yet, got domains={domains!r}. Declare the categories of "
+                "each column in domains=, because clients and servers must share them before the "
+                'first report (domains="auto" learns them from the raw values in fit, which is for '
+                "simulations)."
             )
         if not hasattr(domains, "items") or not len(domains):
             raise ValueError(
-                f"{name} needs domains= to be a mapping from the names of its columns to their "
-                f"categories, such as {{'sex': ['F', 'M'], 'age': 10}}, got {domains!r}."
+                f"{name} got domains={domains!r}. Pass a mapping from the names of its columns to "
+                "their categories, such as {'sex': ['F', 'M'], 'age': 10}."
             )
-        of_columns = {}
+        columns = {}
         for column, categories in domains.items():
-            where = _where(name, column)
-            with _saying_domains():
-                of_columns[column] = Domain.of(categories, where)
-            if of_columns[column].is_open:
-                raise ValueError(f"{where} needs a list of categories, got {categories!r}.")
-        return cls(of_columns)
+            subject = _subject(name, column)
+            with _errors_about_domains():
+                columns[column] = Domain.of(categories, subject)
+            if columns[column].is_open:
+                raise ValueError(
+                    f"{subject} needs a list of categories, got {categories!r}. List them in "
+                    "domains=."
+                )
+        return cls(columns)
 
     @classmethod
     def of_values(
         cls, domains: Any, X: Values, name: str, learned: Callable[[Any, str], Domain] | None = None
     ) -> tuple[RecordDomain, str]:
-        """Return the domains of a table's columns, of which some or all are learned.
+        """Return the domains of a table's columns, and learn the domains that are not declared.
 
         Parameters
         ----------
         domains : "auto", or as for `declared`
-            The declared domains. A column with "auto" is learned, as is a column of a data frame
-            that a mapping leaves out: its domain has the levels that it declares, or its values.
+            The declared domains. The domain of a column is learned if it is "auto", or if a mapping
+            lacks the column of a data frame. A learned domain has the levels that the column
+            declares, or otherwise its values.
         X : data frame, or array-like of shape (n_samples, n_columns)
             The table; without names, its columns are numbered.
         name : str
             The class to name in errors.
         learned : callable, default=None
-            Makes the domain of a column, from its values and what errors call it; None is
-            `Domain.learned`.
+            A function that returns the domain of a column from its values and its name in errors.
+            If None, `Domain.learned`.
 
         Returns
         -------
         (RecordDomain, str)
-            The domains, declared ones first, and what a warning calls the domains that are learned
-            from values, because their columns declare no levels; "" if there are none.
+            The domains, declared ones first; and the name, in a warning, of the domains that were
+            learned from values because their columns declare no levels ("" without such domains).
 
         Raises
         ------
         ValueError
             If a column has fewer than two different values and declares no levels.
         """
-        given = dict(domains.items()) if hasattr(domains, "items") else {}
-        autos = [key for key, one in given.items() if _is_auto(one)]
-        if not (given or _is_auto(domains)):
+        specified = dict(domains.items()) if hasattr(domains, "items") else {}
+        autos = [key for key, domain in specified.items() if _is_auto(domain)]
+        if not (specified or _is_auto(domains)):
             return cls.declared(domains, name), ""
         X = read_once(X)
         names = column_names(X)
-        new = [key for key in names or () if key not in given]
-        if given and not (autos or new):
+        new = [key for key in names or () if key not in specified]
+        if specified and not (autos or new):
             return cls.declared(domains, name), ""
         columns: list = table_columns(X) or array_columns(X, name)
-        names = names or list(given or range(len(columns)))
-        found = dict(zip(names, columns, strict=False))
-        lacking = [key for key in autos if key not in found]
+        names = names or list(specified or range(len(columns)))
+        column_by_name = dict(zip(names, columns, strict=False))
+        lacking = [key for key in autos if key not in column_by_name]
         if lacking:
             _refuse_lacking(lacking, names, name)
-        known = {key: one for key, one in given.items() if key not in autos}
-        whole: dict[Any, Any] = dict.fromkeys([*given, *names])
-        whole |= cls.declared(known, name).columns if known else {}
-        others = [key for key in whole if key not in known]
-        with _saying_domains():
+        declared = {key: domain for key, domain in specified.items() if key not in autos}
+        result: dict[Any, Any] = dict.fromkeys([*specified, *names])
+        result |= cls.declared(declared, name).columns if declared else {}
+        others = [key for key in result if key not in declared]
+        with _errors_about_domains():
             for key in others:
-                whole[key] = (learned or Domain.learned)(found[key], _where(name, key))
-        by_value = [key for key in others if declared_levels(found[key]) is None]
-        return cls(whole), f"the domain of columns {_listed(by_value)}" if by_value else ""
+                result[key] = (learned or Domain.learned)(column_by_name[key], _subject(name, key))
+        by_value = [key for key in others if declared_levels(column_by_name[key]) is None]
+        return cls(result), f"the domain of columns {_listed(by_value)}" if by_value else ""
 
-    # -- what is in it ------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of categories of each column."""
@@ -162,14 +168,14 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Returns
         -------
         Domain
-            That of the column itself if there is only one; otherwise its categories are tuples in C
-            order.
+            The domain of the column if there is only one column; otherwise a domain with tuples as
+            categories, in C order.
         """
         domains = list(self.columns.values())
         if len(columns) == 1:
             return domains[columns[0]]
         factors = [factor for j in columns for factor in domains[j]._factors]
-        return Domain._of_factors(factors, "RecordDomain")
+        return Domain._from_factors(factors, "RecordDomain")
 
     @property
     def digest(self) -> str:
@@ -197,30 +203,35 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
                 raise ValueError(
                     f"X has {len(columns)} features, but {name} is expecting {len(self.columns)} "
                     f"features as input: the columns {_listed(self.columns)}, in this order. Pass "
-                    "these alone, or leave the others to a ColumnTransformer."
+                    "only these columns, or select them with a ColumnTransformer."
                 )
             return columns
         missing = [key for key in self.columns if key not in names]
         extra = [key for key in names if key not in self.columns]
-        twice = [key for key in self.columns if names.count(key) > 1]
+        repeated = [key for key in self.columns if names.count(key) > 1]
         if missing:
             _refuse_lacking(missing, names, name)
-        if extra or twice:
+        if extra or repeated:
             remedy = (
-                f"pass the columns of the domains alone, as in X[{list(self.columns)!r}], or leave "
-                "the others to a ColumnTransformer."
+                f"Pass only the columns of the domains, as in X[{list(self.columns)!r}], or select "
+                "them with a ColumnTransformer."
             )
-            texts = [f"the column {one!r} twice" for one in twice[:1] * 2]
             if extra:
-                texts = [f"the column {extra[0]!r}, which has no domain", "a column of no domain"]
-            raise UnknownValueError(*(f"{name} got {text}: {remedy}" for text in texts))
+                problem = f"the column {extra[0]!r}, which has no domain"
+                problem_on_client = "a column without a domain"
+            else:
+                problem = problem_on_client = f"the column {repeated[0]!r} twice"
+            raise UnknownValueError(
+                f"{name} got {problem}. {remedy}", f"{name} got {problem_on_client}. {remedy}"
+            )
         columns = as_columns(X, name)
         return [columns[names.index(key)] for key in self.columns]
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        rows = zip(self.columns, self.columns.values(), columns, strict=True)
-        with _saying_domains():
-            codes = [one.encode_columns([column], _where(name, key)) for key, one, column in rows]
+        codes = []
+        with _errors_about_domains():
+            for (key, domain), column in zip(self.columns.items(), columns, strict=True):
+                codes.append(domain.encode_columns([column], _subject(name, key)))
         return np.column_stack(codes)
 
     def n_clipped(self, columns: list[np.ndarray]) -> int | None:
@@ -253,14 +264,18 @@ def _is_auto(domain: Any) -> bool:
 
 
 def _refuse_lacking(missing: list, names: list, name: str) -> NoReturn:
-    what = f"{name} misses the column {missing[0]!r} of its domains in X"
-    # A table that was read without a header has the first user's values in its place.
-    raise UnknownValueError(f"{what}, which has the columns {_listed(names)}.", f"{what}.")
+    problem = f"{name} misses the column {missing[0]!r} of its domains in X"
+    remedy = "Pass a column for each domain."
+    # Errors of clients do not show the names. If a table was read without a header, these are the
+    # values of the first user.
+    raise UnknownValueError(
+        f"{problem}, which has the columns {_listed(names)}. {remedy}", f"{problem}. {remedy}"
+    )
 
 
 @contextmanager
-def _saying_domains() -> Iterator[None]:
-    """Name the parameter of a column's error as it is called where there are several columns."""
+def _errors_about_domains() -> Iterator[None]:
+    """Rename the parameter in errors of a column to its name for several columns."""
     try:
         yield
     except ValueError as error:
@@ -268,7 +283,7 @@ def _saying_domains() -> Iterator[None]:
         raise type(error)(*texts) from None
 
 
-def _where(name: str, column: Any) -> str:
+def _subject(name: str, column: Any) -> str:
     return f"{name}, in the column {column!r},"
 
 

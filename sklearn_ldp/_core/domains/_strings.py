@@ -1,25 +1,51 @@
-"""Coders of strings: from letters to the digits of a finite field, and back."""
+"""Coders of strings: maps between letters and the digits of a finite field."""
 
 from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
 from ..support.locks import cached_property
 
-_LIMB = 1 << 52  # what is multiplied by a digit and stays within 64 bits
+_LIMB = 1 << 52  # bound of a limb, so that a limb times a digit stays within 64 bits
 
 
-# Both coders are maps from strings to digits of GF(g), the first letters first. A string is a row
-# of letters as numbers from 1, filled up with 0, which is the end mark.
-class NumberCoder:
-    """A string is a fraction in base `n_letters` + 1, rewritten in base g."""
+class StringCoder(ABC):
+    """A map between strings and digits of GF(g); the first digits encode the first letters.
+
+    A string is a row of `length` letters. Letters are numbers from 1; the end mark 0 fills a row.
+    """
+
+    length: int
+    n_digits: int
+
+    @abstractmethod
+    def digits(self, letters: np.ndarray) -> np.ndarray:
+        """Encode strings.
+
+        Shapes: letters (n, length) -> (n, n_digits), int64 in [0, g).
+        """
+
+    @abstractmethod
+    def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
+        """Decode the first digits of a string.
+
+        Returns
+        -------
+        tuple of int, or None
+            The letters that the digits determine, followed by a 0 if the string ends there. None if
+            no string begins with the digits: no string is empty, or has a letter after an end mark.
+        """
+
+
+class NumberCoder(StringCoder):
+    """Strings as fractions in base `n_letters` + 1, which are rewritten in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
         self.base: int = n_letters + 1
@@ -31,13 +57,14 @@ class NumberCoder:
             self.n_digits += 1
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
-        """Return the digits of strings, from (n, length) to int64 of shape (n, n_digits)."""
         width = max(int(math.log(_LIMB // self.order) / math.log(self.base)), 1)
-        n_limbs, powers = -(-self.length // width), self.base ** np.arange(width)[::-1]
+        n_limbs = -(-self.length // width)
+        powers = self.base ** np.arange(width)[::-1]
         filled = np.zeros((len(letters), n_limbs * width), dtype=np.int64)
         filled[:, : self.length] = letters
         limbs = filled.reshape(len(letters), n_limbs, width) @ powers
-        whole, digits = self.base**width, np.empty((len(letters), self.n_digits), dtype=np.int64)
+        whole = self.base**width
+        digits = np.empty((len(letters), self.n_digits), dtype=np.int64)
         for i in range(self.n_digits):
             carry: np.ndarray | int = 0
             for j in reversed(range(n_limbs)):
@@ -46,11 +73,11 @@ class NumberCoder:
         return digits
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the letters that the first digits of a string tell, with a 0 if it ends there."""
-        # None if no string begins with them: none is empty or has a letter after the end mark.
-        number, unit = _number(digits, self.order), self.order ** len(digits)
-        least, end = (-(-x * self.n_strings // unit) for x in (number, number + 1))
-        first = self._next_string(self._letters(least)) if least < self.n_strings else None
+        # The strings that begin with the digits are numbers in [start, end).
+        number = _number(digits, self.order)
+        unit = self.order ** len(digits)
+        start, end = (-(-x * self.n_strings // unit) for x in (number, number + 1))
+        first = self._next_string(self._letters(start)) if start < self.n_strings else None
         if first is None or _number(first, self.base) >= end:
             return None
         last = self._letters(min(end, self.n_strings) - 1)
@@ -65,7 +92,7 @@ class NumberCoder:
         return tuple(reversed(letters))
 
     def _next_string(self, letters: tuple[int, ...]) -> tuple[int, ...]:
-        """The first string from here on: it is not empty, and has no letter after the end mark."""
+        """Return the first valid string that does not precede these letters."""
         place = letters.index(0) if 0 in letters else self.length
         if place and not any(letters[place:]):
             return letters
@@ -80,22 +107,23 @@ def _number(digits: Sequence[int], base: int) -> int:
 
 
 @dataclass(frozen=True)
-class WordCoder:
-    """A letter is a word of digits that begins no other letter's word; the rest is cut off."""
+class WordCoder(StringCoder):
+    """Letters as words of digits, none of which begins with another; long strings are cut off."""
 
     words: tuple[tuple[int, ...], ...]
     length: int
     n_digits: int
 
     def digits(self, letters: np.ndarray) -> np.ndarray:
-        """Return digits as those of a NumberCoder."""
         widths = np.array([len(word) for word in self.words])
         table = np.zeros((len(self.words), widths.max()), dtype=np.int64)
         for row, word in zip(table, self.words, strict=True):
             row[: len(word)] = word
-        n, rows = len(letters), np.arange(len(letters))
-        # What is cut off, and zeros after the end mark, go to a column that is left out.
-        digits, place = np.zeros((n, self.n_digits + 1), dtype=np.int64), np.zeros(n, dtype=int)
+        n = len(letters)
+        rows = np.arange(n)
+        # An extra column receives the digits that are cut off, and the zeros after the end mark.
+        digits = np.zeros((n, self.n_digits + 1), dtype=np.int64)
+        place = np.zeros(n, dtype=int)
         for letter in letters.T:
             for i in range(widths.max()):
                 inside = np.where(i < widths[letter], np.minimum(place + i, self.n_digits), -1)
@@ -112,7 +140,6 @@ class WordCoder:
         return {word[:i] for word in self.words for i in range(len(word))}
 
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Return letters as a NumberCoder does."""
         letters: list[int] = []
         word: tuple[int, ...] = ()
         for i, digit in enumerate(digits):
@@ -127,15 +154,12 @@ class WordCoder:
         return tuple(letters)
 
 
-StringCoder: TypeAlias = NumberCoder | WordCoder
-
-
 @lru_cache(maxsize=64)
 def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
-    """Return the prefix-free words that are shortest on average, the same on every machine."""
+    """Return prefix-free words of minimum average length, the same words on every machine."""
     # D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of
     # the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
-    n_missing = -(len(weights) - 1) % (order - 1)  # so that no node but the lowest is left open
+    n_missing = -(len(weights) - 1) % (order - 1)  # only the lowest node may have fewer children
     heap: list[tuple[int, int, tuple[int, ...]]]
     heap = [(weight, i, (i,)) for i, weight in enumerate([*weights, *[0] * n_missing])]
     heapq.heapify(heap)
@@ -152,9 +176,10 @@ def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...]
 
 
 def letter_codes(strings: list[str], alphabet: str, length: int) -> np.ndarray:
-    """Return letters as numbers, int32 of shape (n, length), -1 for those not in the alphabet."""
+    """Return letters as numbers, int32 of shape (n, length); -1 for letters not in the alphabet."""
     points = np.array(strings, dtype=f"U{length}").view(np.uint32).reshape(-1, length)
     known = np.array([ord(letter) for letter in alphabet])
     table = np.full(known.max() + 2, -1, dtype=np.int32)
-    table[known], table[0] = np.arange(1, len(known) + 1), 0
+    table[known] = np.arange(1, len(known) + 1)
+    table[0] = 0
     return table[np.minimum(points, len(table) - 1)]

@@ -20,9 +20,9 @@ _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a
 
 
 def canonical(value: object) -> bytes:
-    """Return the bytes that stand for a category."""
-    # Equal for equal categories, on every machine and in every release.
-    if type(value) is str and value.isascii():  # first, as most categories of long lists are
+    """Return the bytes that represent a category."""
+    # Equal categories have equal bytes, on every machine and in every release.
+    if type(value) is str and value.isascii():  # first, because most long lists contain only these
         return b"s" + value.encode()
     value = plain_instant(value)
     if isinstance(value, (np.datetime64, np.timedelta64)) and not np.isnat(value):
@@ -35,16 +35,18 @@ def canonical(value: object) -> bytes:
     if is_missing(value):
         return b"n"
     if isinstance(value, str):
-        # One form for an accented letter, whether a device sends it whole or in two parts.
-        with suppress(UnicodeEncodeError):  # which shows the text
+        # One form for an accented letter, whether a device sends it as one character or as two.
+        with suppress(UnicodeEncodeError):  # its text shows the value
             return b"s" + unicodedata.normalize("NFC", value).encode()
-        raise ValueError("A text has half of a pair of surrogates: leave out what is no character.")
+        raise ValueError(
+            "A text contains half of a surrogate pair, which is no character. Remove it."
+        )
     if isinstance(value, bytes):
         return b"b" + value
     if isinstance(value, float) and not value.is_integer():
         return b"f" + value.hex().encode()
     if isinstance(value, (int, float)):
-        # 1, 1.0 and True are one key of a dictionary, and one category.
+        # 1, 1.0 and True are the same key of a dictionary, and the same category.
         return b"i%d" % int(value)
     if isinstance(value, Enum):
         return b"x" + f"{type(value).__name__} {value.name}".encode()
@@ -53,9 +55,9 @@ def canonical(value: object) -> bytes:
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
-        "Categories must be strings, bytes, numbers, dates, members of enumerations, UUIDs or "
-        f"tuples of those, got {type(value).__name__}: no other type has a form that is the same "
-        "on every machine. Use the categories' names."
+        "Categories must have a form that is the same on every machine, got the type "
+        f"{type(value).__name__}. Use the categories' names; strings, bytes, numbers, dates, "
+        "members of enumerations, UUIDs and tuples of these have such a form."
     )
 
 

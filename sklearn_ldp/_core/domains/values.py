@@ -1,4 +1,4 @@
-"""Users' values from any container: as one array or one per column, with their levels and labels.
+"""Users' values from any container: one array for each column, with its levels and labels.
 
 No element is converted: tuples stay whole, and 1 and "1" stay different.
 """
@@ -23,7 +23,7 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
 
     Shapes: values (n,) -> (n,).
-    Returns: of dtype object unless all values are of one type that NumPy knows.
+    Returns: an array of dtype object, unless all values have the same type and NumPy supports it.
     """
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
@@ -33,12 +33,14 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
     if array.ndim == 2:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
-        raise ValueError(f"Expected a list of categories or values, got the shape {array.shape}.")
+        raise ValueError(
+            f"Expected categories or values, got an array of shape {array.shape}. Pass a list."
+        )
     return array
 
 
 def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
-    """Return a new array of floats; an empty one for what has none, or is of another kind."""
+    """Return a new array of floats; an empty array if values are not numbers of these kinds."""
     try:
         array = np.asarray(values)
         return np.array(array if array.dtype.kind in kinds else [], dtype=float)
@@ -47,9 +49,9 @@ def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Return whether NumPy finds one dtype for all values without converting any."""
-    # It does not for 1 and "1", for 1 and True, or for 1 and 1.5; nor for text or bytes that
-    # end with NUL, which NumPy would cut off.
+    """Return whether NumPy has a dtype for all values, without converting a value."""
+    # NumPy would convert 1 and "1", 1 and True, and 1 and 1.5, and would cut NUL off the end of
+    # text or bytes.
     types = {type(v) for v in values}
     if types and types <= {list, tuple, np.ndarray}:
         values = [u for v in values for u in v]
@@ -57,7 +59,7 @@ def is_uniform(values: Sequence[Any]) -> bool:
     if types not in ({str}, {bytes}):
         return len(types) <= 1
     nul: Any = "\0" if types == {str} else b"\0"
-    # Joining them is ten times as quick as looking at each.
+    # A search in the joined values is ten times as fast as a loop over values.
     return nul not in nul[:0].join(values) or not any(value.endswith(nul) for value in values)
 
 
@@ -65,24 +67,25 @@ def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
     """Return any container as an array, of objects if NumPy's type would change a value.
 
     is_listed: whether the values are categories or labels, which keep their type. Otherwise
-    integers beside missing values may be floats, if these are equal.
+    integers in a column with missing values may become floats, if these are equal.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
-    if _is_128_bits(values):  # which NumPy has not
+    if _is_128_bits(values):  # NumPy has no such type
         values = _as_objects(values).tolist()
         return objects(values) if None in values else integer_array(values)
-    if has_time_zone(values):  # which NumPy would drop
+    if has_time_zone(values):  # NumPy would drop the time zone
         return _as_objects(values)
     array = np.asarray(values)
-    if array.dtype.kind == "T":  # text of any length, whose missing values NumPy does not sort
+    if array.dtype.kind == "T":  # text of any length; NumPy does not sort its missing values
         return array.astype(object)
     if array.dtype.kind in "mM" and _are_integers(array):
-        # Finer than microseconds, or beyond the year 9999: not numbers, which have no unit.
-        rough = array.astype(f"{array.dtype.kind}8[us]")
-        is_exact = np.all((rough.astype(array.dtype) == array) | np.isnat(array))
-        if is_exact and not _are_integers(rough):
-            return rough
+        # Instants finer than microseconds, or after the year 9999, must not become integers,
+        # because integers have no unit.
+        microseconds = array.astype(f"{array.dtype.kind}8[us]")
+        is_exact = np.all((microseconds.astype(array.dtype) == array) | np.isnat(array))
+        if is_exact and not _are_integers(microseconds):
+            return microseconds
         return objects([plain_instant(value) for value in array])
     if isinstance(values, np.ndarray):
         return array
@@ -100,11 +103,11 @@ def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
     return array
 
 
-_FIRST_ROUNDED = 2.0**53  # the next integer is no float
+_FIRST_ROUNDED = 2.0**53  # floats cannot represent the next integer
 
 
 def _as_objects(values: Any) -> np.ndarray:
-    """Return the elements of a container as its library lists them; None for missing ones."""
+    """Return the elements of a container as its library lists them; None for missing elements."""
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
             listed = getattr(values, method)()
@@ -113,39 +116,39 @@ def _as_objects(values: Any) -> np.ndarray:
 
 
 def _is_128_bits(column: Any) -> bool:
-    """Return whether a column of polars holds integers of 128 bits."""
+    """Return whether a column of polars contains integers of 128 bits."""
     return str(getattr(column, "dtype", "")) in ("Int128", "UInt128")
 
 
 def _are_integers(instants: np.ndarray) -> bool:
-    """Return whether some dates or durations become integers in a list, as those of NumPy do."""
+    """Return whether NumPy lists some of these dates or durations as integers."""
     ends = [end.reduce(instants, axis=None) for end in (np.fmin, np.fmax) if instants.size]
     return int in {type(end.tolist()) for end in ends}
 
 
 def has_time_zone(column: Any) -> bool:
-    """Return whether a column of Arrow or polars holds instants of a time zone."""
+    """Return whether a column of Arrow or polars contains instants of a time zone."""
     kind = getattr(column, "type", None), getattr(column, "dtype", None)
     return bool(getattr(kind[0], "tz", None) or getattr(kind[1], "time_zone", None))
 
 
 def plain_instant(value: Any) -> Any:
-    """Return a date or a duration of NumPy or pandas as Python's, unless that is too coarse."""
+    """Convert a date or a duration of NumPy or pandas to Python's type, if that is exact."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        rough = value.astype(f"{value.dtype.kind}8[us]")
-        items = value.item(), rough.item()
-        return next((x for x in items if type(x) is not int and rough == value), value)
+        microseconds = value.astype(f"{value.dtype.kind}8[us]")
+        items = value.item(), microseconds.item()
+        return next((x for x in items if type(x) is not int and microseconds == value), value)
     if hasattr(value, "to_pydatetime") and not value.nanosecond:
         return value.to_pydatetime()
     if hasattr(value, "to_pytimedelta") and not value.nanoseconds:
         return value.to_pytimedelta()
     if hasattr(value, "asm8") and getattr(value, "tz", None) is None:
-        return value.asm8  # of pandas, with nanoseconds
+        return value.asm8  # an instant of pandas with nanoseconds
     return value
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value is a missing one: None, NaN, pandas' NA or NaT."""
+    """Return whether a value means a missing answer: None, NaN, pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, tuple):
@@ -154,32 +157,32 @@ def is_missing(value: object) -> bool:
 
 
 def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray:
-    """Return categories in which the one for missing answers is its name, for people to read.
+    """Return categories with a name for the category of missing answers.
 
     Shapes: categories (d,) -> (d,).
     """
     listed = categories.tolist() if categories.dtype.kind in "Of" else []
-    is_there = [isinstance(one, tuple) or not is_missing(one) for one in listed]
-    if all(is_there):
+    is_name = [not isinstance(x, tuple) and is_missing(x) for x in listed]
+    if not any(is_name):
         return categories
-    return objects([one if there else name for one, there in zip(listed, is_there, strict=True)])
+    return objects([name if missing else x for x, missing in zip(listed, is_name, strict=True)])
 
 
 def in_one_form(value: Any) -> Any:
-    """Return the one form that equal values have: of nothing, of an instant, of an enumeration."""
+    """Return the common form of equal values: missing values, instants and enumerations."""
     if isinstance(value, tuple):
         return tuple(in_one_form(part) for part in value)
     if is_missing(value):
         return None  # NaN does not equal itself
     if isinstance(value, Enum) and not isinstance(value, (int, float, str, bytes)):
-        return Enum, type(value).__name__, value.name  # as its class may be made twice
+        return Enum, type(value).__name__, value.name  # another process has another class object
     value = plain_instant(value)
     is_day = isinstance(value, date) and not isinstance(value, datetime)
     return datetime(value.year, value.month, value.day) if is_day else value
 
 
 def comparable(values: list) -> list:
-    """Return values in which missing ones, and other forms of the same value, are equal."""
+    """Return values in which all missing values, and all forms of the same value, are equal."""
     if {type(value) for value in values} <= {int, str, bytes, bool}:
         return values
     return [in_one_form(value) for value in values]
@@ -200,18 +203,21 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     """
     shape = np.shape(labels)  # type: ignore[arg-type]
     if len(shape) != 1 or shape[0] == 0:
-        raise ValueError(f"{name} needs one label {each}, got an array of shape {shape}.")
-    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # none of them is missing
+        raise ValueError(
+            f"{name} needs one label {each}, got an array of shape {shape}. Pass an array of one "
+            "dimension."
+        )
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # no label is missing
         distinct, codes = np.unique(labels, return_inverse=True)
         return distinct.tolist(), codes
     column = by_levels(labels)
     items = as_vector(labels).tolist() if column is None else column.levels.tolist()
-    found = set(items) if column is None else {items[i] for i in np.unique(column.places)}
-    if any(map(is_missing, found)):
+    occurring = set(items) if column is None else {items[i] for i in np.unique(column.places)}
+    if any(map(is_missing, occurring)):
         raise ValueError(
-            f"{name} got a missing label (None or NaN): give these a group of their own."
+            f"{name} got a missing label (None or NaN). Give missing labels a group of their own."
         )
-    names = sorted_values(found)
+    names = sorted_values(occurring)
     place = {label: i for i, label in enumerate(names)}
     codes = np.fromiter(map(place.get, items, repeat(-1)), np.int64, len(items))
     return names, codes if column is None else codes[column.places]
@@ -227,21 +233,23 @@ def objects(items: Sequence[Any]) -> np.ndarray:
 
 # -- columns ---------------------------------------------------------------------------------------
 class LevelColumn:
-    """A column by its own dictionary: levels, and which of them each row has.
+    """A column in dictionary encoding: levels, and the place of each row's level.
 
     Parameters
     ----------
     levels : ndarray of shape (n_levels,)
-        The levels, of which some may not occur.
+        The levels; some levels may not occur.
     places : ndarray of int of shape (n,)
-        The place of the level of each row, from 0 on; below 0 where the row is missing.
+        The place of the level of each row, from 0 on; -1 if the row is missing.
     """
 
     def __init__(self, levels: np.ndarray, places: np.ndarray) -> None:
-        # A missing row has the last level then, by an index of -1.
+        # The place -1 of missing rows then selects the last level, None.
         is_full = not places.size or int(places.min()) >= 0
         self.levels = levels if is_full else objects([*levels.tolist(), None])
-        self.places, self.dtype, self.shape = places, levels.dtype, places.shape
+        self.places = places
+        self.dtype = levels.dtype
+        self.shape = places.shape
 
     def __len__(self) -> int:
         return len(self.places)
@@ -257,11 +265,11 @@ class LevelColumn:
 
 
 def by_levels(column: Any) -> LevelColumn | None:
-    """Return a column by its own dictionary, or by that which Arrow makes of its text, or None."""
+    """Return a column with its own dictionary, or with Arrow's dictionary of its text, or None."""
     dtype: Any = getattr(column, "dtype", None)
     if hasattr(dtype, "ordered") and getattr(dtype, "categories", None) is not None:  # pandas'
-        held = getattr(column, "array", column)
-        return LevelColumn(as_vector(dtype.categories), np.asarray(held.codes))
+        categorical = getattr(column, "array", column)
+        return LevelColumn(as_vector(dtype.categories), np.asarray(categorical.codes))
     arrow = _in_arrow(column)
     if arrow is None or not str(arrow.type).startswith(("dictionary<", *_ARROW_TEXT)):
         return None
@@ -279,28 +287,28 @@ _ARROW_TEXT = ("string", "large_string")
 
 
 def _in_arrow(column: Any) -> Any:
-    """Return an Arrow column of what Arrow, polars or pandas hold as text or levels, or None."""
+    """Return text or levels of Arrow, polars or pandas as an Arrow column, or None."""
     dtype: Any = getattr(column, "dtype", None)
     is_polars = str(dtype).startswith(("String", "Enum", "Categorical"))
     is_pandas = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
     try:
-        found = arrow_column(column) if is_polars or is_pandas else column
+        arrow = arrow_column(column) if is_polars or is_pandas else column
     except ImportError:  # polars without pyarrow
         return None
-    return found if hasattr(found, "dictionary_encode") else None
+    return arrow if hasattr(arrow, "dictionary_encode") else None
 
 
 def arrow_column(column: Any) -> Any:
-    """Return the Arrow column of what polars or pandas hold; anything else as it is."""
+    """Return a column of polars or pandas as an Arrow column; any other column unchanged."""
     if hasattr(column, "to_arrow"):
         return column.to_arrow()
-    held = getattr(column, "array", column)
-    is_held = hasattr(held, "__arrow_array__") and held.dtype != object
-    return held.__arrow_array__() if is_held else column
+    array = getattr(column, "array", column)
+    is_arrow = hasattr(array, "__arrow_array__") and array.dtype != object
+    return array.__arrow_array__() if is_arrow else column
 
 
 def refuse_reports(X: Any, name: str, remedy: str) -> None:
-    """Raise ValueError if values are reports that know their protocol."""
+    """Raise ValueError if values are reports with a protocol."""
     if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
         raise ValueError(
             f"{name} expects users' values, got reports: {remedy}, or pass np.asarray(reports)."
@@ -308,21 +316,21 @@ def refuse_reports(X: Any, name: str, remedy: str) -> None:
 
 
 def as_columns(X: Values, name: str) -> list[Any]:
-    """Split users' values into columns, each with a dtype of its own, or by its levels.
+    """Split users' values into columns, each with its own dtype or its levels.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) each.
     """
     refuse_reports(X, name, 'use input="reports" or aggregate')
     columns = table_columns(X)
-    if columns is None and (found := by_levels(X)) is not None:
-        columns = [found]
+    if columns is None and (column := by_levels(X)) is not None:
+        columns = [column]
     elif columns is None:
         refuse_unread(X, name)
         array = _as_array(X)
         if array.dtype.kind == "c":
             raise ValueError(f"Complex data not supported by {name}.")
         if array.ndim not in (1, 2):
-            advice = "" if array.ndim else " A single value stands in a list, too."
+            advice = "" if array.ndim else " Pass a single value in a list."
             raise ValueError(
                 f"{name} expects X of shape (n_samples,) or (n_samples, n_columns), found array "
                 f"with dim {array.ndim} and shape {array.shape}.{advice}"
@@ -331,27 +339,27 @@ def as_columns(X: Values, name: str) -> list[Any]:
     columns = [_as_column(column) for column in columns]
     n_samples = len(columns[0]) if columns else 0
     if n_samples == 0:
-        what = "sample(s)" if columns else "feature(s)"
-        raise ValueError(
-            f"Found array with 0 {what} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
+        kind = "sample(s)" if columns else "feature(s)"
+        raise ValueError(  # scikit-learn's text
+            f"Found array with 0 {kind} (shape=({n_samples}, {len(columns)})) while a minimum of 1 "
             f"is required by {name}."
         )
     return columns
 
 
 def _as_column(column: Any) -> Any:
-    found = column if isinstance(column, LevelColumn) else by_levels(column)
-    return as_vector(column) if found is None else found
+    levels = column if isinstance(column, LevelColumn) else by_levels(column)
+    return as_vector(column) if levels is None else levels
 
 
 def read_once(X: Values) -> Values:
-    """Return X, or a table of what it streams, which may be streamed only once.
+    """Return X, or the content of a stream, which can be read only once, as a table.
 
-    Returns: an Arrow table if X only streams Arrow columns, as a DuckDB relation or a reader
-    of record batches does; otherwise X itself.
+    Returns: an Arrow table if X is a stream of Arrow columns, such as a DuckDB relation or a
+    reader of record batches; otherwise X itself.
     """
-    is_held = any(hasattr(X, name) for name in ("iloc", "get_columns", "itercolumns", "__array__"))
-    if is_held or not hasattr(X, "__arrow_c_stream__"):
+    in_memory = ("iloc", "get_columns", "itercolumns", "__array__")
+    if any(hasattr(X, name) for name in in_memory) or not hasattr(X, "__arrow_c_stream__"):
         return X
     import pyarrow as pa
 
@@ -359,7 +367,7 @@ def read_once(X: Values) -> Values:
 
 
 def table_columns(X: Any) -> list | None:
-    """Return the columns of a data frame or table unchanged; None for anything else."""
+    """Return the columns of a data frame or table unchanged; None for other containers."""
     X = read_once(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [X.iloc[:, i] for i in range(X.shape[1])]
@@ -371,7 +379,7 @@ def table_columns(X: Any) -> list | None:
 
 
 def column_names(X: Any) -> list | None:
-    """Return the names of the columns of a data frame or table; None for anything else."""
+    """Return the names of the columns of a data frame or table; None for other containers."""
     X = read_once(X)
     if table_columns(X) is None:
         return None
@@ -379,23 +387,23 @@ def column_names(X: Any) -> list | None:
 
 
 def refuse_unread(X: Any, name: str) -> None:
-    """Raise ValueError for what has still to be read before there are values."""
+    """Raise an error for lazy data frames, iterators and sparse matrices."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError(
-            f"{name} got a lazy data frame ({type(X).__name__}), which holds no values yet: pass "
-            "X.collect(), of the columns that are asked for."
+            f"{name} got a lazy data frame ({type(X).__name__}), which contains no values yet. "
+            "Pass X.collect(), with the columns of the domain."
         )
     if isinstance(X, Iterator):
         raise ValueError(
-            f"{name} got a {type(X).__name__}, which can be read only once: pass list(X), or add "
+            f"{name} got a {type(X).__name__}, which can be read only once. Pass list(X), or add "
             "users piece by piece with partial_fit."
         )
     if hasattr(X, "toarray"):
-        raise TypeError(f"Sparse data is not for {name}: pass a dense array, X.toarray().")
+        raise TypeError(f"{name} does not accept sparse data. Pass a dense array, X.toarray().")
 
 
 def _as_array(X):
-    """An array in which elements of a list that differ in type stay different."""
+    """Return an array in which elements of different types stay different."""
     if not isinstance(X, (list, tuple)):
         return exact_array(X)
     if X and isinstance(X[0], str):
@@ -406,16 +414,17 @@ def _as_array(X):
         if all(isinstance(value, tuple) for value in X):  # each is one answer, as in a Series
             return objects(X)
         raise ValueError(
-            "X has rows of several lengths; each row is one user. If a row is one answer, make it "
-            "a tuple."
+            "X has rows of several lengths, but each row is one user. If a row is one answer, make "
+            "it a tuple."
         ) from None
 
 
 # -- levels that a container declares --------------------------------------------------------------
 def declares_levels(X: Any) -> bool:
-    """Whether each column of some values declares its levels, so that none is learnt."""
+    """Return whether each column declares its levels, so that no domain is learned."""
     columns = table_columns(X)
-    return all(declared_levels(one) is not None for one in ([X] if columns is None else columns))
+    sources = [X] if columns is None else columns
+    return all(declared_levels(column) is not None for column in sources)
 
 
 def declared_levels(column: object) -> np.ndarray | None:
@@ -443,12 +452,12 @@ def declares_order(column: Any) -> bool:
     return any(getattr(kind, "ordered", False) is True for kind in kinds)
 
 
-# -- labels: values that say which category each of them is of -------------------------------------
+# -- labels: values with the category of each value ------------------------------------------------
 def own_categories(values: Any) -> list | None:
-    """Return the categories that values are labelled with.
+    """Return the categories that label some values.
 
-    Returns: none if the values have no labels; the default index 0, 1, 2, .. of pandas counts
-    as none.
+    Returns: None if the values have no labels. The default index 0, 1, 2, .. of pandas is no
+    label.
     """
     if isinstance(values, Mapping):
         return list(values)
@@ -460,7 +469,7 @@ def own_categories(values: Any) -> list | None:
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
-    """Return where values are in a list of labels.
+    """Return the places of values in a list of labels, and the values that it lacks.
 
     Shapes: -> (n_found,).
     """
@@ -471,39 +480,40 @@ def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
 
 
 def is_row_index(key: Any) -> bool:
-    """Whether an index selects rows; otherwise it is the name of a column."""
+    """Return whether an index selects rows; otherwise it is the name of a column."""
     if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
         return False
     return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return where categories are, by their names.
+    """Return the places of categories, by their names.
 
     Shapes: categories (d,) -> (n_wanted,).
-    wanted: the categories to look for; None and NaN are the one that stands for a missing
-    answer.
+    wanted: the categories to find; None and NaN mean the category of missing answers.
     """
-    known = categories.tolist()
-    places, missing = places_among(comparable(wanted), comparable(known))
+    listed = categories.tolist()
+    places, missing = places_among(comparable(wanted), comparable(listed))
     if missing:
-        shown = ", ".join(map(repr, known[:5])) + ", ..." * (len(known) > 5)
+        shown = ", ".join(map(repr, listed[:5])) + ", ..." * (len(listed) > 5)
         raise ValueError(
-            f"{name} has no category {missing[0]!r}; its {len(known):,} categories are {shown}."
+            f"{name} has no category {missing[0]!r}. Choose one of its {len(listed):,} categories "
+            f"{shown}."
         )
     return places
 
 
-def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
-    """Return where each category is among labels.
+def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return the place of each category among labels.
 
     Shapes: categories (d,) -> (d,).
-    categories: the order to bring the values into.
+    categories: the categories in the order of the result.
     """
-    wanted, labels = comparable(categories.tolist()), comparable(labels)
-    known = set(wanted)
+    labels = comparable(labels)
+    wanted = comparable(categories.tolist())
+    distinct = set(wanted)
     order, missing = places_among(wanted, labels)
-    extra = [label for label in labels if label not in known]
+    extra = [label for label in labels if label not in distinct]
     if missing or extra or len(order) < len(labels):
         if missing:
             problem = f"has no label for the category {missing[0]!r}"
@@ -512,23 +522,23 @@ def order_of(labels: list, categories: np.ndarray, what: str) -> np.ndarray:
         else:
             problem = "has a label more than once"
         raise ValueError(
-            f"{what} is labelled by category (by its index or its keys), but {problem}. Label each "
+            f"{name} has labels by category (its index or its keys), but {problem}. Label each "
             "category once, or drop the labels: labels.reindex(categories).to_numpy()."
         )
     return order
 
 
-def in_order(values: Any, categories: np.ndarray, what: str) -> Any:
-    """Return values in the order of the categories, or as they are if they have no labels.
+def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
+    """Return values in the order of the categories, or unchanged if they have no labels.
 
     Shapes: values (d,), categories (d,) -> (d,).
-    categories: the order to bring the values into.
+    categories: the categories in the order of the result.
     """
     labels = own_categories(values)
     if labels is None:
         return values
-    plain = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
-    return np.asarray(plain)[order_of(labels, categories, what)]
+    unlabelled = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
+    return np.asarray(unlabelled)[order_of(labels, categories, name)]
 
 
 def as_distribution(
@@ -537,21 +547,22 @@ def as_distribution(
     """Return a distribution over categories, in their order.
 
     Shapes: frequencies (d,), categories (d,) -> (d,).
-    categories: the order to bring them into.
+    categories: the categories in the order of the result.
     overlap: whether a user may have several categories, so that the sum may be any number.
     """
-    d, what = len(categories), "The array of frequencies"
-    array = np.asarray(in_order(frequencies, categories, what), dtype=np.float64)
+    d = len(categories)
+    ordered = in_order(frequencies, categories, "The array of frequencies")
+    array = np.asarray(ordered, dtype=np.float64)
     if overlap and array.shape == (d,) and not np.all((array >= 0) & (array <= 1)):
         raise ValueError(
-            f"The frequencies given to {name} must be from 0 to 1, got {array.min():g} to "
+            f"The frequencies of {name} must be from 0 to 1, got {array.min():g} to "
             f"{array.max():g}. Divide counts by the number of users."
         )
     if overlap and array.shape == (d,):
         return array
     if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:
         raise ValueError(
-            f"The frequencies given to {name} must have shape ({d},), be >= 0 and sum to 1, got "
-            f"shape {array.shape} and the sum {array.sum():g}; divide counts by their sum."
+            f"The frequencies of {name} must have shape ({d},), be >= 0 and sum to 1, got shape "
+            f"{array.shape} and the sum {array.sum():g}. Divide counts by their sum."
         )
     return array

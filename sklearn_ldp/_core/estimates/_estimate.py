@@ -1,4 +1,4 @@
-"""The estimate that oracles, post-processors and searches pass on, together with its noise."""
+"""The estimate that oracles, post-processors and searches return, together with its noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
+from ..displays import DistributionDisplay, FrequencyDisplay, TrendDisplay
 from ..domains import Domain, ends_of
 from ..domains.values import (
     as_numbers,
@@ -52,61 +52,65 @@ from ..support.typing import DataFrame, Rows, Series
 from ._checks import check_estimate
 from ._counts import noise_of_counts, warn_of_suppressed
 
-OR_LONGER = "or longer"  # a flag of strings that were found
-_LEVEL = 0.95  # of the intervals in the representation of a notebook
+OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
+_LEVEL = 0.95  # level of the intervals in the representation for notebooks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyEstimate(Kept, tag="frequency-estimate"):
-    """Estimated frequencies of categories, and what is known about their noise.
+    """Estimated frequencies of categories, with a model of their noise.
 
-    Oracles return an estimate; post-processors take one and return a new one. Ask it: `top` names
-    the most frequent categories, `answer` takes queries such as totals of groups,
-    `confidence_interval` and `detected` say how sure the raw estimate is, and `plot` shows it.
-    You need no parameter, unless you make an estimate from numbers of your own.
+    Oracles return an estimate. A post-processor computes a new estimate from it. The method `top`
+    returns the most frequent categories, `answer` evaluates queries such as totals of groups,
+    `confidence_interval` and `detected` quantify the error of the raw estimate, and `plot` draws
+    the estimate. You only need the parameters if you construct an estimate from your own numbers.
 
-    It is a small frozen container and not a subclass of ndarray, because the results of slicing and
-    arithmetic would keep a noise level that is no longer right. ``np.asarray(estimate)`` gives the
-    numbers, ``estimate["red"]`` is the frequency of a category, and ``estimate[i]`` selects rows.
+    An estimate is a small frozen container. It is not a subclass of ndarray, because results of
+    slicing and arithmetic would keep a noise level that is no longer valid.
+    ``np.asarray(estimate)`` returns the numbers, ``estimate["red"]`` is the frequency of a
+    category, and ``estimate[i]`` selects rows.
 
     Parameters
     ----------
     values : array-like of shape (n_estimates, d)
-        Each row is an estimate of the distribution. There is no row if nobody was asked, as may
-        happen to a part of an :class:`~sklearn_ldp.EstimateSet`.
+        Each row is an estimate of the distribution. There is no row if no user was asked, which can
+        happen for a part of an :class:`~sklearn_ldp.EstimateSet`.
     categories : array-like of shape (d,) or Domain
         The categories, in the order of the columns.
     noise : Noise, default=None
         The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None if unknown.
-        A post-processed estimate keeps the `noise`, the `oracle` and the `shards` of the raw
-        estimate that it was made from. They say where it comes from, but no longer how far it is
-        from the truth.
+        A post-processed estimate keeps the `noise`, the `oracle` and the `shards` of its raw
+        estimate. They describe the origin of the processed values, not the error of these values.
     oracle : estimator, default=None
         An unfitted oracle that can `simulate` the collection again; None if unknown.
     shards : Shards, default=None
         Support counts of disjoint parts of the same reports, which
-        :class:`~sklearn_ldp.HeldOutSearch` uses; None if they were not kept apart.
+        :class:`~sklearn_ldp.HeldOutSearch` uses; None if the parts were not counted separately.
     postprocessors : tuple of str, default=()
         Names of the post-processors that have changed the raw estimate.
     clip_answers : bool, default=False
         Whether `answer` clips each answer at 0 (:class:`~sklearn_ldp.PostPos`).
     row_names : array-like of shape (n_estimates,), default=None
-        What each row is about, such as a region or a week.
+        The subject of each row, such as a region or a week.
     raw_values : ndarray of shape (n_estimates, d), default=None
-        The raw values that a post-processed estimate was made from; None if they are not known, or
-        if the estimate is raw itself.
+        The raw values from which a post-processed estimate was computed; None if they are unknown,
+        or if the estimate itself is raw.
     domain : Domain, default=None
-        The domain, if it was given as `categories`; it goes where these categories go. None if only
-        the categories are known.
+        The domain of the categories. It is set if a domain is passed as `categories`, and stays
+        with these categories. None if only the categories are known.
     flags : mapping of str to ndarray of bool of shape (d,), default=None
-        What is true of some categories, such as that they were "detected". Tables have a column
-        for each flag, and print and pictures name those of a category beside it.
+        Properties of some categories, such as "detected". Tables have a column for each flag.
+        Printed estimates and plots show the flags of a category beside its name.
     caveats : tuple of str, default=()
-        What a report of the estimate may not leave out, such as that its domain was learned from
-        the users' values.
+        Limitations that a report of the estimate must state, for example that its domain was
+        learned from the users' values.
     standard_errors : ndarray of shape (n_estimates, d), default=None
-        How far the values are from the population's frequencies, where a post-processor knows it,
-        such as :class:`~sklearn_ldp.Trend`; then there are intervals after post-processing, too.
+        Standard errors of the values as estimates of the population's frequencies. A
+        post-processor that can compute them, such as :class:`~sklearn_ldp.Trend`, sets them; then
+        there are also intervals after post-processing.
+    is_partial : bool, default=False
+        Whether other categories also occur, so that the true frequencies of these categories need
+        not sum to 1. True for the strings that a :class:`~sklearn_ldp.StringOracle` has found.
 
     Attributes
     ----------
@@ -115,11 +119,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     is_raw : bool
         Whether no post-processor has changed the estimate.
     shares_overlap : bool
-        Whether a user may be in several categories (:class:`~sklearn_ldp.ItemOracle`), so that
-        frequencies do not sum to 1, and sums of several are refused.
+        Whether a user may have several categories (:class:`~sklearn_ldp.ItemOracle`). Then
+        frequencies do not sum to 1, and queries that add up several categories are refused.
     sums_to_one : bool
-        Whether the true frequencies sum to 1: not if shares overlap, or if the categories are some
-        of many (:class:`~sklearn_ldp.StringOracle`).
+        Whether the true frequencies sum to 1. They do not if `shares_overlap` or `is_partial` is
+        True.
 
     Examples
     --------
@@ -149,15 +153,17 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     flags: Any = None
     caveats: tuple[str, ...] = ()
     standard_errors: Any = None
+    is_partial: bool = False
 
     def __post_init__(self) -> None:
         if np.iscomplexobj(self.values):
-            raise ValueError("FrequencyEstimate needs real values, got complex ones: take .real.")
+            raise ValueError("FrequencyEstimate needs real values, got complex values. Use .real.")
         values = np.array(self.values, dtype=np.float64, ndmin=2)
-        domain, categories = self.domain, self.categories
+        domain = self.domain
+        categories = self.categories
         if isinstance(categories, Domain):
             domain = categories
-            if domain.size > values.shape[-1]:  # a product may be too large to be listed
+            if domain.size > values.shape[-1]:  # a product may be too large to list
                 _check_shape(values, domain.size)
             categories = domain.categories
         categories = _sealed(categories)
@@ -165,35 +171,42 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             domain = None  # `replace` has brought other categories
         _check_shape(values, len(categories))
         if not np.all(np.isfinite(values)):
-            raise ValueError("FrequencyEstimate needs finite values, got NaN or infinity.")
+            raise ValueError(
+                "FrequencyEstimate needs finite values, got NaN or infinity. Remove rows without "
+                "an estimate."
+            )
         if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
             raise ValueError(
                 f"FrequencyEstimate has {len(values)} rows but its noise has "
-                f"{np.size(self.noise.n_samples)} sample sizes; give one, or one per row."
+                f"{np.size(self.noise.n_samples)} sample sizes. Pass one sample size, or one for "
+                "each row."
             )
         values.flags.writeable = False
-        made: dict[str, Any] = {"values": values, "categories": categories, "domain": domain}
+        checked: dict[str, Any] = {"values": values, "categories": categories, "domain": domain}
         if domain is self.categories and domain is not None:  # not in copies with other values
-            made["flags"] = {**domain.flags, **(self.flags or {})} or None
-            made["caveats"] = tuple(dict.fromkeys((*self.caveats, *domain.caveats)))
+            checked["flags"] = {**domain.flags, **(self.flags or {})} or None
+            checked["caveats"] = tuple(dict.fromkeys((*self.caveats, *domain.caveats)))
         if self.standard_errors is not None:
             errors = _read_only(np.asarray(self.standard_errors, dtype=np.float64))
             if errors.shape != values.shape:
                 raise ValueError(
-                    f"FrequencyEstimate needs standard_errors of shape {values.shape}, as the "
-                    f"values, got {errors.shape}."
+                    f"FrequencyEstimate needs standard_errors of the shape of its values, "
+                    f"{values.shape}, got {errors.shape}. Pass one standard error for each value."
                 )
-            made["standard_errors"] = errors
+            checked["standard_errors"] = errors
         if self.row_names is not None:
             if len(self.row_names) != len(values):
                 raise ValueError(
-                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} row_names."
+                    f"FrequencyEstimate has {len(values)} rows but {len(self.row_names)} "
+                    "row_names. Pass one name for each row."
                 )
-            made["row_names"] = _read_only(as_vector(self.row_names))
-        vars(self).update(made)
+            checked["row_names"] = _read_only(as_vector(self.row_names))
+        vars(self).update(checked)
 
     def __check_state__(self) -> int:
         check_estimate(self)
+        if OR_LONGER in (self.flags or {}):  # a file from before there was `is_partial`
+            vars(self)["is_partial"] = True
         return 0 if self.shards is None else self.shards.of.tallies.nbytes
 
     @classmethod
@@ -278,8 +291,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
-                "FrequencyEstimate.from_counts needs a number for each category in counts=, and "
-                f"numbers of users above 0 in n_samples=, got {counts!r:.100} and {n_samples!r}."
+                f"FrequencyEstimate.from_counts got {counts!r:.100} and {n_samples!r}. Pass a "
+                "number for each category as counts=, and numbers of users above 0 as n_samples=."
             )
         if n_samples is None and noise is None:
             raise ValueError(
@@ -325,25 +338,27 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @classmethod
     def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
-        """Return estimates of one question as the rows of one, such as those of several weeks.
+        """Combine estimates of the same question into the rows of one estimate.
+
+        For example, the rows are the weeks of a repeated collection.
 
         Parameters
         ----------
         estimates : mapping of name to FrequencyEstimate of shape (1, d)
-            Raw estimates from different users, by oracles that are configured alike, in the order
-            of the rows; their numbers of users and rounds may differ.
+            Raw estimates in the order of the rows. They must come from different users and from
+            oracles with the same configuration. Numbers of users and collection rounds may differ.
 
         Returns
         -------
         FrequencyEstimate of shape (n_estimates, d)
-            As :func:`~sklearn_ldp.oracles.estimate_by_group` returns it, for
+            An estimate like the result of :func:`~sklearn_ldp.oracles.estimate_by_group`, for
             :class:`~sklearn_ldp.Trend`, :func:`~sklearn_ldp.inference.poststratify` and differences
             of rows.
 
         Raises
         ------
         ValueError
-            If there is none, or they are not alike.
+            If the mapping is empty, or the estimates do not have the same configuration.
 
         Examples
         --------
@@ -359,18 +374,24 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         """
         rows: list[Any] = list(estimates.values())
         if not rows:
-            raise ValueError("FrequencyEstimate.from_rows needs at least one estimate, got none.")
+            raise ValueError(
+                f"FrequencyEstimate.from_rows got {estimates!r}. Pass at least one estimate."
+            )
         check_apart(rows, "set of rows")
-        if any(len(one) != 1 for one in rows):
-            raise ValueError("FrequencyEstimate.from_rows needs estimates of one row each.")
+        lengths = [len(row) for row in rows]
+        if set(lengths) != {1}:
+            raise ValueError(
+                f"FrequencyEstimate.from_rows needs estimates of one row each, got {lengths} rows. "
+                "Select one row of each estimate, as in estimate[0]."
+            )
         try:
-            noise = Noise.of_estimates([one.noise for one in rows])
+            noise = Noise.of_estimates([row.noise for row in rows])
         except ValueError as error:
             raise ValueError(
-                f"{error} Rows are of one oracle, so keep such estimates apart (EstimateSet), or "
-                "average them (inference.combine)."
+                f"{error} All rows must come from the same oracle. Keep the estimates in an "
+                "EstimateSet, or average them (inference.combine)."
             ) from None
-        values = np.vstack([one.values for one in rows])
+        values = np.vstack([row.values for row in rows])
         names = list(estimates)
         return rows[0].with_values(values, noise=noise, row_names=names, shards=None)
 
@@ -382,7 +403,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def ndim(self) -> int:
-        """Number of axes, always 2: containers of transformers such as ColumnTransformer ask."""
+        """Number of axes, always 2; transformers such as ColumnTransformer require it."""
         return 2
 
     @property
@@ -397,40 +418,46 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def shares_overlap(self) -> bool:
-        """Whether a user may be in several categories, so that frequencies do not sum to 1."""
+        """Whether a user may have several categories, so that frequencies do not sum to 1."""
         return self.domain is not None and self.domain.shares_overlap
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether the true frequencies sum to 1: not if they overlap, or are of strings found."""
-        return not self.shares_overlap and OR_LONGER not in (self.flags or {})
+        """Whether the true frequencies sum to 1: not if they overlap or categories are missing."""
+        return not self.shares_overlap and not self.is_partial
 
     @property
     def states_errors(self) -> bool:
-        """Whether the estimate has intervals of its own: it is raw, or has `standard_errors`."""
+        """Whether the values have intervals: the estimate is raw, or has `standard_errors`."""
         return self.is_raw or self.standard_errors is not None
 
     @property
     def design_effect(self) -> Any:
-        """The cost of weighting users unequally: a float, or one for each estimate.
+        """Kish's design effect, a float or one float for each estimate.
 
-        By this factor more users are needed than without weights: ``n sum W_h**2 / n_h`` for n
-        users in groups of n_h and with the weights W_h (Kish). It is 1 without weights.
+        Unequal weights multiply the number of users that a given precision needs by this factor:
+        ``n sum W_h**2 / n_h`` for n users in groups of n_h users with the weights W_h. Without
+        weights it is 1.
         """
         noise = self.noise
         if noise is None or noise.n_samples is None:
-            raise ValueError("No design_effect without the noise and the number of users.")
+            raise ValueError(
+                "FrequencyEstimate.design_effect is unknown, because the estimate has no noise or "
+                "no number of users. Use an estimate of an oracle or of poststratify."
+            )
         effect = noise.design_effect
         return float(effect[0]) if effect.size == 1 else effect
 
     @property
     def labels(self) -> Any:
-        """The labels of the categories in print and pictures: themselves, with their flags."""
+        """The labels of the categories in print and plots: their names, with their flags."""
         if not self.flags:
             return self._labels
-        names, rows = np.array(list(self.flags)), np.column_stack(list(self.flags.values()))
-        pairs = zip(self._labels.tolist(), (", ".join(names[row]) for row in rows), strict=True)
-        return np.array([f"{one} ({mark})" if mark else str(one) for one, mark in pairs], object)
+        names = np.array(list(self.flags))
+        rows = np.column_stack(list(self.flags.values()))
+        marks = [", ".join(names[row]) for row in rows]
+        pairs = zip(self._labels.tolist(), marks, strict=True)
+        return np.array([f"{name} ({mark})" if mark else str(name) for name, mark in pairs], object)
 
     @property
     def _labels(self) -> np.ndarray:
@@ -441,7 +468,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         # Copies go through __init__, so that they are as read-only as the original.
         state = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.domain is not None:
-            state["categories"] = self.domain  # a copied array is no longer that of the domain
+            state["categories"] = self.domain  # the domain recognizes only its own array
+        if not self.is_partial:  # the form of files from before this field
+            del state["is_partial"]
         return type(self), tuple(state.values())
 
     def __len__(self) -> int:
@@ -449,22 +478,26 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype not in (None, np.float64):
-            raise ValueError("FrequencyEstimate holds float64: another dtype needs copy=True.")
+            raise ValueError(
+                f"FrequencyEstimate contains float64 values, and {dtype} needs a copy. Use "
+                "copy=True."
+            )
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         is_row = func is np.hstack or (func is np.concatenate and kwargs.get("axis") == 1)
-        if is_row and sum(getattr(one, "is_raw", False) for one in args[0]) > 1:
-            # As by make_union, where users report to each oracle, and the row has no noise.
-            text = "Raw estimates side by side spend the sum of their epsilons, and look like one "
-            text += "to a post-processor: put one behind each oracle, or ask by a ColumnOracle."
+        if is_row and sum(getattr(part, "is_raw", False) for part in args[0]) > 1:
+            # For example by make_union: users report to each oracle, and the row has no noise.
+            text = "Raw estimates in one row spend the sum of their epsilons, and a post-processor "
+            text += "treats them as a single estimate. Put a post-processor after each oracle, or "
+            text += "collect the columns with a ColumnOracle."
             warn_once(text, PrivacyWarning, "estimates side by side")
-        joined = func._implementation(*args, **kwargs)
+        stacked = func._implementation(*args, **kwargs)
         if func is np.hstack and makes_pandas():
             import pandas as pd
 
-            return pd.DataFrame(joined)
-        return joined
+            return pd.DataFrame(stacked)
+        return stacked
 
     def __iter__(self) -> Iterator[FrequencyEstimate]:
         return (self[i] for i in range(len(self)))
@@ -481,43 +514,45 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         key : category, or int, slice, list, array or mask of rows
-            An integer is always a row, also where the categories are integers: ask these by
-            ``answer([18])``. Anything else that is neither a slice, a list nor an array is the name
-            of a category: text, a tuple, a date, True, or None for a missing answer. Of several
-            estimates with `row_names` it is the name of a row: ``weeks["may"]["red"]``. Type
-            checkers see a number there, too, as no type tells whether rows have names.
+            An integer always selects a row, even if the categories are integers; use
+            ``answer([18])`` for such a category. A slice, a list or an array also selects rows.
+            Any other key is the name of a category: text, a tuple, a date, True, or None for a
+            missing answer. If there are several estimates with `row_names`, the key is the name of
+            a row: ``weeks["may"]["red"]``. Type checkers infer a number in this case, too, because
+            no type shows whether rows have names.
 
         Returns
         -------
         float or FrequencyEstimate
-            The frequency of the category in a single estimate, as `answer` returns it; or the
-            chosen rows, of which a single one keeps both axes.
+            The frequency of the category in a single estimate, like `answer`; or the selected rows.
+            A single selected row keeps both axes.
 
         Raises
         ------
         KeyError
-            If there is no such category.
+            If the category does not exist.
         IndexError
-            If there is no such row.
+            If the row does not exist.
         """
         if not is_row_index(key):
             names = [] if self.row_names is None else self.row_names.tolist()
             is_category = len(self) == 1 and key in self.categories.tolist()
             is_row = not is_category and key in names
-            return self._of_rows(names.index(key)) if is_row else self._frequency_of(key)
+            return self._selected_rows(names.index(key)) if is_row else self._frequency_of(key)
         try:
-            return self._of_rows(key)
+            return self._selected_rows(key)
         except IndexError:
             raise IndexError(
-                f"An integer, a slice, a list or a mask selects among the {len(self)} rows of an "
-                f"estimate, got {key!r}; categories are in a list of names, as in answer([..])."
+                f"This estimate has {len(self)} rows, got the index {key!r}. Pass an integer, a "
+                "slice, a list or a mask of rows; for categories use answer([..])."
             ) from None
 
     def _frequency_of(self, category: Any) -> float:
         if isinstance(category, tuple) and not isinstance(self.categories[0], tuple):
             raise IndexError(
-                "A FrequencyEstimate is indexed by rows, or by the name of a single category; for "
-                "more use estimate.answer([..]), estimate.to_frame() or np.asarray(estimate)."
+                f"A FrequencyEstimate is indexed by rows or by one category, got {category!r}. For "
+                "several categories use estimate.answer([..]), estimate.to_frame() or "
+                "np.asarray(estimate)."
             )
         row = self._single_row("__getitem__")
         try:
@@ -526,15 +561,21 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             raise KeyError(str(error)) from None
         return float(max(row[place], 0.0) if self.clip_answers else row[place])
 
-    def _of_rows(self, rows: Any) -> FrequencyEstimate:
+    def _selected_rows(self, rows: Any) -> FrequencyEstimate:
         rows = [int(rows)] if isinstance(rows, (int, np.integer)) else rows
-        values = self.values[rows]
-        noise = None if self.noise is None else self.noise.of_rows(rows)
-        shards = None if self.shards is None else self.shards.of_rows(rows)
-        names = None if self.row_names is None else self.row_names[rows]
-        raw, errors = (x if x is None else x[rows] for x in (self.raw_values, self.standard_errors))
-        changes: dict[str, Any] = {"row_names": names, "raw_values": raw, "standard_errors": errors}
-        return replace(self, values=values, noise=noise, shards=shards, **changes)
+        arrays: dict[str, Any] = {
+            "row_names": self.row_names,
+            "raw_values": self.raw_values,
+            "standard_errors": self.standard_errors,
+        }
+        arrays = {name: None if x is None else x[rows] for name, x in arrays.items()}
+        return replace(
+            self,
+            values=self.values[rows],
+            noise=None if self.noise is None else self.noise.of_rows(rows),
+            shards=None if self.shards is None else self.shards.of_rows(rows),
+            **arrays,
+        )
 
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
@@ -546,7 +587,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         values : array-like of shape (n_estimates, d)
             The new values.
         by : str, default=None
-            Name of the post-processor that made the values; None if they are still raw.
+            Name of the post-processor that computed the values; None if they are still raw.
         **changes : dict
             Other fields to replace.
 
@@ -561,7 +602,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             If `by` is empty, or the values do not fit the categories.
         """
         if by == "":
-            raise ValueError("with_values needs by=, a post-processor's name, or None if raw.")
+            raise ValueError(
+                "FrequencyEstimate.with_values got by=''. Pass the name of the post-processor that "
+                "computed the values, or None if they are raw."
+            )
         names = self.postprocessors if by is None else (*self.postprocessors, by)
         if by is not None:
             raw = self.values if self.is_raw else self.raw_values
@@ -569,12 +613,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return replace(self, values=values, postprocessors=names, **changes)
 
     def as_raw(self) -> FrequencyEstimate:
-        """Return the raw estimate that this one was made from.
+        """Return the raw estimate from which this estimate was computed.
 
         Returns
         -------
         FrequencyEstimate
-            With the raw values, if they are known; otherwise the estimate itself.
+            An estimate with the raw values, if they are known; otherwise this estimate.
         """
         if self.is_raw or self.raw_values is None:
             return self
@@ -593,20 +637,22 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         shards : ndarray of int
-            Indices of shards that hold reports.
+            Indices of shards that contain reports.
 
         Returns
         -------
         FrequencyEstimate
-            The same as from a collection of these reports alone.
+            The same estimate as from a collection of only these reports.
 
         Raises
         ------
         ValueError
-            If the reports were not kept apart.
+            If the shards were not counted separately.
         """
         if self.shards is None:
-            raise ValueError("FrequencyEstimate has no shards: its oracle needs n_shards > 1.")
+            raise ValueError(
+                "FrequencyEstimate has no shards. Collect with an oracle that has n_shards > 1."
+            )
         values, noise = self.shards.estimate(shards)
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
 
@@ -621,24 +667,24 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         queries : list of categories, mapping, query set, matrix of shape (n_queries, d), or None
-            Each category of a list is a query. A mapping such as ``{"north": ["a", "b"]}`` asks for
-            the total of each list. A query set is from :mod:`sklearn_ldp.queries`, such as
-            ``groups(labels)`` or ``mean(numbers)``, and may be in a list with others. A (sparse)
-            matrix has one row per query. None asks for every category.
+            Each category in a list is a query. A mapping such as ``{"north": ["a", "b"]}`` asks for
+            the total frequency of each list. :mod:`sklearn_ldp.queries` has query sets such as
+            ``groups(labels)`` and ``mean(numbers)``; a list may also contain query sets. A (sparse)
+            matrix has one row per query. If None, every category is a query.
 
         Returns
         -------
         ndarray or Answers of shape (n_estimates, n_queries)
             The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`. If the queries have
-            names, as groups and listed categories have, these stand beside the numbers:
-            ``answers["cat"]`` is one of them, ``np.asarray(answers)`` is the array of all
-            (:class:`~sklearn_ldp.queries.Answers`).
+            names, such as groups and listed categories, the answers are
+            :class:`~sklearn_ldp.queries.Answers`: ``answers["cat"]`` is one answer, and
+            ``np.asarray(answers)`` is the array of all answers.
 
         Raises
         ------
         ValueError
-            If the queries are for other categories, or for another number of them; or if they add
-            up shares that overlap.
+            If the queries are for other categories, or for another number of categories; or if they
+            add up several categories although a user may have several.
 
         Examples
         --------
@@ -656,8 +702,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         is_bins = self.domain is not None and self.domain.ends is not None
         if is_bins and not self.is_raw and any(is_mean(name) for name in query_set.names or ()):
             text = f"The mean after {', '.join(self.postprocessors)} may be biased far more than "
-            text += "any frequency, because users were moved between bins: "
-            text += 'estimate.mean(values="raw") is unbiased.'
+            text += "any frequency, because post-processing moves users between bins. "
+            text += 'Use estimate.mean(values="raw"), which is unbiased.'
             warn_once(text, UserWarning, "mean after post-processing")
         matrix = query_set.matrix(self.shape[1])
         refuse_sums(self, matrix, repr(query_set))
@@ -671,7 +717,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         k : int, default=10
-            Number of categories; if there are fewer, all of them are returned.
+            Number of categories; if there are fewer categories, the result has all of them.
 
         Returns
         -------
@@ -679,22 +725,23 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             In descending order of frequency, like :meth:`collections.Counter.most_common`.
         """
         if not isinstance(k, (int, np.integer)) or k < 0:
-            raise ValueError(f"Argument k must be an integer >= 0, got {k!r}.")
+            raise ValueError(f"FrequencyEstimate.top needs an integer k >= 0, got {k!r}.")
         row = self._single_row("top")
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
 
     def mean(self, values: str | None = None) -> np.ndarray:
-        """Return the mean of a number from the centres of its bins.
+        """Return the mean of a number, computed from the centers of its bins.
 
         Parameters
         ----------
         values : {"raw", "processed"}, default=None
-            Whose mean it is. "raw" is the answer of the raw estimate to ``queries.mean()``, which
-            is unbiased, and which intervals are around. "processed" is the mean after
-            post-processing: after :class:`~sklearn_ldp.SmoothMLE` it has the smaller error, after
-            projections such as :class:`~sklearn_ldp.NormSub` a large bias. None takes "raw", and
-            warns once after post-processing.
+            The values to average. "raw": the result is the answer of the raw estimate to
+            ``queries.mean()``, which is unbiased; intervals refer to this answer. "processed": the
+            result is the mean after post-processing. It has the smaller error after
+            :class:`~sklearn_ldp.SmoothMLE`, and a large bias after projections such as
+            :class:`~sklearn_ldp.NormSub`. If None, the raw values are used, with one warning if the
+            estimate is post-processed.
 
         Returns
         -------
@@ -704,8 +751,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If the categories are no bins between bounds, if the estimate is post-processed and the
-            raw values are not known, or if `values` is something else.
+            If the categories are not bins between bounds, if the estimate is post-processed and its
+            raw values are unknown, or if `values` is invalid.
 
         Examples
         --------
@@ -717,17 +764,17 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "mean")[0]
 
     def std(self, values: str | None = None) -> np.ndarray:
-        """Return the standard deviation of a number from the centres of its bins.
+        """Return the standard deviation of a number, computed from the centers of its bins.
 
         Parameters
         ----------
         values : {"raw", "processed"}, default=None
-            Whose standard deviation it is, as for `mean`.
+            The values to use, as for `mean`.
 
         Returns
         -------
         ndarray of shape (n_estimates,)
-            The standard deviations, in the units of the bins; 0 where the noise makes the variance
+            The standard deviations, in the units of the bins; 0 if the estimated variance is
             negative.
 
         Raises
@@ -745,11 +792,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 f'FrequencyEstimate.{method} needs values="raw" or "processed", got {values!r}.'
             )
         source = self if values == "processed" else self.as_raw()
-        if values != "processed" and not source.is_raw:  # its values are lost
+        if values != "processed" and not source.is_raw:  # the raw values are lost
             refuse_without_law(self, method)
         if values is None and not self.is_raw:
-            text = f"FrequencyEstimate.{method} is of the raw values, not of those after "
-            text += f'{", ".join(self.postprocessors)}: say which, values="raw" or "processed".'
+            text = f"FrequencyEstimate.{method} uses the raw values, not the values after "
+            text += f'{", ".join(self.postprocessors)}. Specify values="raw" or "processed".'
             warn_once(text, UserWarning, f"{method} of raw values")
         centers = (ends[:-1] + ends[1:]) / 2
         means = source.values @ centers
@@ -757,12 +804,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return means, np.sqrt(np.maximum(np.sum(source.values * squares, axis=1), 0))
 
     def quantile(self, probabilities: ArrayLike) -> np.ndarray:
-        """Return quantiles of a number in bins, of the values as they are.
+        """Return quantiles of a number in bins, from the present values of the estimate.
 
         Parameters
         ----------
         probabilities : float or array-like of shape (n_quantiles,)
-            Which quantiles, each in (0, 1); 0.5 is the median.
+            Probabilities of the quantiles, each in (0, 1); 0.5 is the median.
 
         Returns
         -------
@@ -772,12 +819,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If the categories are no bins between bounds, or a probability is not in (0, 1).
+            If the categories are not bins between bounds, or a probability is not in (0, 1).
         """
         return quantile_values(self, probabilities)
 
     def median(self) -> np.ndarray:
-        """Return the median of a number in bins, of the values as they are.
+        """Return the median of a number in bins, from the present values of the estimate.
 
         Returns
         -------
@@ -792,7 +839,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Returns
         -------
         pandas.Series
-            Its name is "frequency".
+            The frequencies of a single estimate; the name of the series is "frequency".
         """
         self._single_row("to_series")
         return self.to_frame().iloc[0].rename("frequency")
@@ -803,63 +850,68 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         interval : float, default=None
-            Level of confidence intervals. With it the frame is tidy, with one row per category,
-            and its intervals are simultaneous over the whole frame.
+            Level of confidence intervals. If specified, the frame is tidy: it has one row per
+            category, and intervals that are simultaneous over the whole frame.
         of : {"users", "population"}, default=None
-            Whom the intervals are about; None as for `describe`.
+            The people to whom the intervals refer; None as for `describe`.
 
         Returns
         -------
         pandas.DataFrame
-            One row per estimate and one column per category, of shape (n_estimates, d); indexed by
-            `row_names` if there are any. Joint categories of several columns make a MultiIndex with
-            one level per column, which unstacks. With `interval` it has the columns "category",
-            "estimate" (the raw one), "low", "high", after post-processing "frequency" (its result),
-            "count" (of users) and "interval" instead, and "row" before them if there are several
-            estimates. All intervals of the frame are simultaneous, so it may be sorted and
-            cut; "interval" has the level, as in "95 % at once". Each interval is alone where only
-            the standard deviation of the noise is known. They are those of the
-            column before them: of "estimate", or of "frequency" where it states its errors.
-            Raw values below 0 or above 1 lie outside of their intervals. Each of the `flags` has a
-            column after them. The command line writes the same columns.
+            Without `interval`: one row per estimate and one column per category, of shape
+            (n_estimates, d), indexed by `row_names` if there are any. Joint categories of several
+            columns make a MultiIndex with one level per column, so that the frame can be unstacked.
+
+            With `interval`: the columns "category", "estimate" (the raw value), "low", "high",
+            "frequency" (the processed value, only after post-processing), "count" (of users),
+            "interval" and one column for each of the `flags`. If there are several estimates, the
+            column "row" precedes them. All intervals of the frame are simultaneous, so the frame
+            may be sorted and cut; "interval" contains their level. If only the standard deviation
+            of the noise is known, each interval is for a single category. The intervals refer to
+            the column before them: to "estimate", or to "frequency" if the post-processor computes
+            standard errors. Raw values below 0 or above 1 lie outside of
+            their intervals. The command line writes the same columns.
 
         Raises
         ------
         ValueError
-            If the noise of the raw estimate is not known, so that there are no intervals.
+            If the noise of the raw estimate is unknown, so that there are no intervals.
         """
         pd = import_pandas("FrequencyEstimate.to_frame")
         if interval is None:
             columns = _index(self.categories, pd)
             return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
-        (n, d), columns = self.shape, table_columns(stated(self, of)[0], interval)
-        tidy = {"category": np.tile(self._labels, n)}
+        n, d = self.shape
+        tidy: dict[str, Any] = {}
         if n != 1 or self.row_names is not None:
             names = np.arange(n) if self.row_names is None else self.row_names
-            tidy = {"row": np.repeat(names, d), **tidy}
-        flags = {name: np.tile(flag, n) for name, flag in (self.flags or {}).items()}
-        numbers = {name: column.ravel() for name, column in columns.items()}
-        said = {"interval": at_level(interval, noise=self.noise)}
-        return pd.DataFrame({**tidy, **numbers, **said, **flags})
+            tidy["row"] = np.repeat(names, d)
+        tidy["category"] = np.tile(self._labels, n)
+        for name, column in table_columns(stated(self, of)[0], interval).items():
+            tidy[name] = column.ravel()
+        tidy["interval"] = at_level(interval, noise=self.noise)
+        for name, flag in (self.flags or {}).items():
+            tidy[name] = np.tile(flag, n)
+        return pd.DataFrame(tidy)
 
     def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
         """Return category, estimate, low and high in a pandas DataFrame, the largest first.
 
-        It is ``to_frame(interval=level)`` in another order, which bins and ordered scales keep. The
-        largest estimates are large by their noise, too, so the intervals hold for all categories
-        at once.
+        The frame is ``to_frame(interval=level)`` in another order; bins and ordered scales keep
+        their order. The largest estimates tend to have positive noise, so the intervals are
+        simultaneous over all categories.
 
         Parameters
         ----------
         level : float, default=0.95
             Probability that all intervals of the frame contain the truth.
         of : {"users", "population"}, default=None
-            Whom the intervals are about; None as for `describe`.
+            The people to whom the intervals refer; None as for `describe`.
 
         Returns
         -------
         pandas.DataFrame
-            One row per category, and per estimate if there are several.
+            One row per category; if there are several estimates, one row per estimate and category.
 
         Raises
         ------
@@ -895,37 +947,38 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     ) -> ConfidenceInterval:
         """Return confidence intervals of the true frequencies, or of answers to linear queries.
 
-        Intervals of single categories are score intervals with half a count, which hold at least
-        at their level even where few reports support a category. Those of other answers are Wald
-        intervals with the exact covariances of the oracle, at the estimate's nearest distribution,
-        and half a count wider. After :class:`~sklearn_ldp.Trend` they are normal
-        intervals with its `standard_errors`, which it says when to trust.
+        Intervals for single categories are score intervals with a continuity correction of half a
+        count. Their coverage is at least their level, even if few reports support a category.
+        Intervals for other answers are Wald intervals with the same correction. They use the exact
+        covariances of the oracle at the distribution nearest to the estimate. After
+        :class:`~sklearn_ldp.Trend` the intervals are normal intervals with its `standard_errors`;
+        its page describes when these are valid.
 
-        Privacy: costs none.
+        Privacy: no cost.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval covers the true answer, for each of them; with
-            `simultaneous`, that all of them do so at once.
+            Probability that an interval covers the true answer, for each interval separately; with
+            `simultaneous`, the probability that all intervals cover their true answers.
         queries : as for `answer`, default=None
-            The queries, see :mod:`sklearn_ldp.queries`; None asks for every category. They must be
-            fixed before the estimate is seen, unless `simultaneous` covers all that could have
-            been chosen.
+            The queries, see :mod:`sklearn_ldp.queries`. If None, every category is a query. Choose
+            the queries before you see the estimate, unless simultaneous intervals cover all queries
+            that you could have chosen.
         simultaneous : bool, default=False
-            Whether the level is that of all intervals at once. Then they hold for whatever is
-            chosen among them, such as the largest.
+            Whether the level applies to all intervals together. Then the intervals are valid for
+            any selection among them, such as the largest categories.
         of : {"users", "population"}, default="users"
-            Whom the intervals are about: those who reported, or a population that they are a
-            random sample of, see :mod:`sklearn_ldp.inference`. The latter adds what the drawing of
-            the users contributes.
+            The people to whom the intervals refer: the users who reported, or a population of which
+            the users are a random sample, see :mod:`sklearn_ldp.inference`. For a population the
+            intervals also contain the sampling error.
         coverage : {"each", "selected"}, default="each"
-            What the level means. "each": every single category or query is covered that often.
-            "selected": the intervals of the categories that lead the list hold all at once;
-            ``top_k(k)`` as `queries` says how many these are. So do those of the k that are truly
-            the most frequent, if they are on the list. These are made from the raw estimate, and
-            can also be asked for after post-processing.
-
+            The meaning of the level. "each": every single category or query is covered with this
+            probability. "selected": the intervals of the categories at the top of the list are
+            simultaneous; pass ``top_k(k)`` as `queries` for the number k of these categories. The
+            intervals are also simultaneous for the k categories that are truly the most frequent,
+            if these are on the list. Such intervals use the raw estimate, and are also available
+            after post-processing.
         at_all_times : bool or int, default=False
             Whether the level is valid for all looks at a growing collection together. An ordinary
             interval that is computed after every batch misses far more often than stated at some
@@ -935,36 +988,37 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (n_estimates, n_queries), within the range that the
-            answers of distributions have, and never a single end of it such as [0, 0]. With
-            ``coverage="selected"`` they are in the order of `top`, the largest value first.
+            `low` and `high`, each of shape (n_estimates, n_queries). They lie within the range of
+            the answers for distributions, and never shrink to one end of this range, such as
+            [0, 0]. With ``coverage="selected"`` they are in the order of `top`, the largest value
+            first.
 
         Raises
         ------
         ValueError
-            If the estimate is post-processed, because its error is then no longer centred at 0
-            with a known spread (unless `coverage` is "selected"); if it has no noise model; or if
-            that does not know how the errors of the categories of a query are correlated.
+            If the estimate is post-processed, because the distribution of its error is then unknown
+            (unless `coverage` is "selected"); if the estimate has no noise model; or if the noise
+            model lacks the correlations between the categories of a query.
 
         See Also
         --------
-        detected : The categories that are surely there.
+        detected : The categories that occur, with a bound on the rate of false ones.
         sklearn_ldp.inference : Differences of two estimates, tests and ranks.
 
         Notes
         -----
-        Simultaneous intervals of up to 500 queries use the quantile of a Gaussian maximum with the
-        exact covariances; more of them, and of single categories from 100 on, use Sidak's
-        inequality. For more than 100 categories the ends take the skewness of the counts into
-        account, as Gaussian tails are too light; those of Clopper and Pearson are taken where they
-        are shorter.
+        Simultaneous intervals for up to 500 queries use the quantile of a Gaussian maximum with the
+        exact covariances. Larger numbers of queries, and single categories from 100 on, use Sidak's
+        inequality. For more than 100 categories the ends account for the skewness of the counts,
+        because Gaussian tails are too light; the intervals of Clopper and Pearson replace longer
+        ones.
 
-        An interval for a list of k categories (``coverage="selected"``) has the lower end of
-        simultaneous intervals of all d categories, as the noise lifted what leads the list. The
-        upper end is that of k categories that were named beforehand: if all of the k most frequent
-        are below their upper ends, no other category is above the least of these. With Bonferroni's
-        inequality this holds whatever the distribution, the post-processor and the dependence of
-        the errors are.
+        An interval for a list of k categories (``coverage="selected"``) has the lower end of the
+        simultaneous intervals for all d categories, because positive noise tends to move a category
+        to the top of the list. The upper end is the upper end for k categories that were chosen in
+        advance: if all of the k most frequent categories are below their upper ends, no other
+        category exceeds the smallest of these ends. By Bonferroni's inequality the coverage is
+        valid for any distribution, any post-processor and any dependence of the errors.
 
         With `at_all_times`, the intervals are an asymptotic confidence sequence (Waudby-Smith,
         Arbour, Sinha, Kennedy, Ramdas, Annals of Statistics 52(6), 2024, arXiv:2103.06476): the
@@ -982,7 +1036,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> ((low < 0.5) & (0.5 < high)).tolist()
         [[True, True]]
 
-        Those that lead the list:
+        Intervals for the two categories at the top of the list:
 
         >>> from sklearn_ldp.queries import top_k
         >>> estimate.confidence_interval(0.95, top_k(2), coverage="selected").low.shape
@@ -1044,12 +1098,13 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         error_rate: str = "fdr",
         of: str = "users",
     ) -> Discoveries:
-        """Return the categories whose true frequency is surely above a threshold.
+        """Return the categories with a true frequency significantly above a threshold.
 
-        Each category has an exact p-value: the probability of at least as many reports that
-        support it if its frequency were at the threshold, whatever the other frequencies are.
+        Each category has an exact p-value: the probability of at least as many supporting reports
+        if the frequency of the category were equal to the threshold. The p-value is valid for any
+        frequencies of the other categories.
 
-        Privacy: costs none.
+        Privacy: no cost.
 
         Parameters
         ----------
@@ -1058,11 +1113,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         threshold : float, default=0.0
             Frequency, in [0, 1).
         error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
-            The error rate: the expected share of false ones among those returned (Benjamini and
-            Hochberg, which assumes that errors are not strongly dependent; or Benjamini and
-            Yekutieli, which does not), or the probability that any is false (Holm).
+            The error rate. "fdr": the expected proportion of false discoveries (Benjamini and
+            Hochberg), which assumes that errors are not strongly dependent. "fdr_any": the same
+            without this assumption (Benjamini and Yekutieli). "fwer": the probability of at least
+            one false discovery (Holm).
         of : {"users", "population"}, default="users"
-            Whose frequencies are compared with the threshold.
+            The people whose frequencies are compared with the threshold.
 
         Returns
         -------
@@ -1073,8 +1129,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If the estimate is post-processed, or its noise does not have the p and q of reports
-            that support a category or do not.
+            If the estimate is post-processed, or its noise has no probabilities p and q that a
+            report supports a category.
 
         See Also
         --------
@@ -1099,17 +1155,35 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     def describe(
         self, level: float = 0.95, *, question: str = "", of: str | None = None
     ) -> dict[str, Any]:
-        return describe_estimate(self, level, question, of)
+        """Return the content of a report, as a dict of plain values.
 
-    describe.__doc__ = str(Kept.describe.__doc__).replace(
-        "What users were asked.\n",
-        """What users were asked.
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that all intervals of an estimate cover the truth; also the probability that
+            a sentence is true, for each sentence.
+        question : str, default=""
+            The question that users were asked.
         of : {"users", "population"}, default=None
-            Whom intervals and sentences are about: those who reported, or a population that they
-            are a random sample of. None takes the latter where an interviewer asked
-            (:class:`~sklearn_ldp.surveys.ResponseDesign`), and otherwise the former.
-""",
-    )
+            The people to whom intervals and sentences refer: the users who reported, or a
+            population of which the users are a random sample. If None, it is the population if an
+            interviewer asked the users (:class:`~sklearn_ldp.surveys.ResponseDesign`), and
+            otherwise the users.
+
+        Returns
+        -------
+        dict
+            Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
+            `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
+            and the kind of the intervals), `may_be_said`, `may_not_be_said` and `made_by`. Unknown
+            entries are None. Several estimates have one such dict each, in `parts`.
+
+        Raises
+        ------
+        ValueError
+            If the level is not in [0.5, 1).
+        """
+        return describe_estimate(self, level, question, of)
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
         """Plot the estimate (needs matplotlib).
@@ -1117,40 +1191,41 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         **kwargs : dict
-            Passed on to `from_estimate` of the display.
+            Parameters of the display's method `from_estimate`.
 
         Returns
         -------
         FrequencyDisplay, DistributionDisplay or TrendDisplay
             The display, with the axes in `ax_` and the figure in `figure_`. Several estimates with
             `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between
-            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is
-            a single one or there is an argument of the other display, such as `k` or `queries`. All
-            else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
+            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless you
+            pass a single `ax`, or a parameter of the other display, such as `k` or `queries`. All
+            other estimates are drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
         if "kind" in kwargs:
             raise TypeError(
-                "FrequencyEstimate.plot has no kind=: choose a display of sklearn_ldp.inspection, "
-                "such as FrequencyDisplay.from_estimate(estimate)."
+                f"FrequencyEstimate.plot has no kind=, got {kwargs['kind']!r}. Choose a display of "
+                "sklearn_ldp.inspection, such as FrequencyDisplay.from_estimate(estimate)."
             )
         if len(self) > 1 and self.row_names is not None:
             return TrendDisplay.from_estimate(self, **kwargs)
-        of_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
+        shows_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
         is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
-        if quartiles(self) and not of_categories and not is_single:
+        if quartiles(self) and not shows_categories and not is_single:
             return DistributionDisplay.from_estimate(self, **kwargs)
         return FrequencyDisplay.from_estimate(self, **kwargs)
 
     def _single_row(self, method: str) -> np.ndarray:
         if len(self) == 0:
             raise ValueError(
-                f"FrequencyEstimate.{method} has nothing to say: no users have answered for the "
-                f"categories {', '.join(map(repr, self.categories[:3].tolist()))}, ..."
+                f"FrequencyEstimate.{method} has no result, because no users have answered for the "
+                f"categories {', '.join(map(repr, self.categories[:3].tolist()))}, ... Collect "
+                "reports first."
             )
         if len(self) != 1:
             raise ValueError(
-                f"FrequencyEstimate.{method} needs a single estimate, but this one has "
-                f"{len(self)} rows; select one first: estimate[0].{method}()."
+                f"FrequencyEstimate.{method} needs a single estimate, but this estimate has "
+                f"{len(self)} rows. Select one row first: estimate[0].{method}()."
             )
         return self.values[0]
 
@@ -1165,7 +1240,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples, std = np.ravel(self.noise.n_samples)[0], np.ravel(self.noise.std)[0]
+            n_samples = np.ravel(self.noise.n_samples)[0]
+            std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
             parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")
         if not self.is_raw:
@@ -1173,13 +1249,14 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return ", ".join(parts)
 
     def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """The shown part of one estimate: the queries, places among them, names and answers."""
-        # The largest categories; of bins the first ones, or ranges that together are all of
-        # them.
+        """Return what is printed of one estimate: queries, places among them, names and answers."""
+        # The largest categories are shown. For bins, the first bins are shown, or ranges that
+        # together contain all bins.
         if len(self) != 1:
             return None, np.empty(0), []
         queries: Any = None
-        d, names = self.shape[1], self.labels
+        d = self.shape[1]
+        names = self.labels
         places = np.argsort(-self.values[0], kind="stable")
         if self.domain is not None and self.domain.is_ordered:
             places = np.arange(d)
@@ -1189,7 +1266,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             cuts = domain.ends[np.append(places * d // len(places), d)]
             queries = between(list(pairwise(np.ceil(cuts) + 0.0 if domain.integers else cuts)))
             names = queries.names
-        answers, places = self.answer(queries)[0], places[:k]
+        places = places[:k]
+        answers = self.answer(queries)[0]
         return queries, places, [[str(names[i]), f"{answers[i]: .{digits}g}"] for i in places]
 
     def __repr__(self) -> str:
@@ -1201,7 +1279,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     def _repr_html_(self) -> str:
         queries, places, shown = self._shown(10)
         heads = ["category", "frequency"]
-        with suppress(ValueError):  # if the noise, or the raw estimate, is not known
+        with suppress(ValueError):  # if the noise, or the raw estimate, is unknown
             ends = table_intervals(self, _LEVEL, queries) if shown else ()
             for row, low, high in zip(shown, *(end[0, places] for end in ends), strict=False):
                 row.append(f"{low:.4g} to {high:.4g}")
@@ -1214,7 +1292,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
-    """An index of categories: one level per column where all are tuples of one length."""
+    """Return an index of categories, with one level per column if all are tuples of one length."""
     widths = {len(c) if isinstance(c, tuple) else 0 for c in categories.tolist()}
     if len(widths) == 1 and (width := widths.pop()) > 1:
         names = [f"category_{i}" for i in range(width)]
@@ -1225,20 +1303,23 @@ def _index(categories: np.ndarray, pd: Any) -> Any:
 def _check_shape(values: np.ndarray, n_categories: int) -> None:
     if values.ndim != 2 or values.shape[1] != n_categories:
         raise ValueError(
-            "FrequencyEstimate needs values of shape (n_estimates, n_categories); got values of "
-            f"shape {values.shape} for {n_categories} categories."
+            f"FrequencyEstimate got values of shape {values.shape} for {n_categories} categories. "
+            "Pass values of shape (n_estimates, n_categories)."
         )
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Return distinct categories as a read-only 1-D array; one that is sealed is returned as is."""
+    """Return distinct categories as a read-only 1-D array; a sealed array is not copied."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:
             return categories
     array = as_vector(categories)
     if len(set(array.tolist())) < len(array):
-        raise ValueError("FrequencyEstimate needs distinct categories, got some more than once.")
+        raise ValueError(
+            "FrequencyEstimate needs distinct categories, got a category more than once. List each "
+            "category once."
+        )
     return _read_only(array)
 
 

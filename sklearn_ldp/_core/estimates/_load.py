@@ -1,4 +1,4 @@
-"""Reading what the method `save` of estimates has written."""
+"""Reading the files that the method `save` of estimates writes."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from ..support.kept import kept
 
 
 def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) -> Any:
-    """Return the estimate that a file holds, which the method `save` of an estimate has written.
+    """Read an estimate from a file that its method `save` has written.
 
-    The file is data: numbers, text and tags of classes of this package. Reading it imports nothing
-    that it names, and calls no code of other packages but the `classes`. A digest tells damage and
-    careless edits, and what does not belong together is refused. Neither proves who wrote the file,
-    because anybody can write numbers that agree, and their digest.
+    The file contains only data: numbers, text and tags of classes of this package. Reading the file
+    imports no module that the file names, and calls no code of other packages except the
+    `classes`. A digest detects damage and careless edits, and inconsistent parts are refused. But
+    the file proves nothing about its author, because any person can write consistent numbers and
+    their digest.
 
     Parameters
     ----------
     path : path-like
         The file.
     classes : sequence of type, default=()
-        Classes of other packages that the file may hold, such as an oracle of a third party and its
-        channel.
+        Classes of other packages that the file may contain, such as an oracle of a third party and
+        its channel.
 
     Returns
     -------
     FrequencyEstimate, EstimateSet, TableSet, EstimateDifference or MeanEstimate
-        The estimate, with what it was saved with.
+        The estimate, with its categories, its noise and its oracle.
 
     Raises
     ------
     ValueError
-        If the file is damaged or edited, of another release's format, holds a class that is not
-        among `classes`, or holds no estimate whose parts agree.
+        If the file is damaged or edited, has the format of another release, contains a class that
+        is not among `classes`, or does not contain an estimate with consistent parts.
     OSError
         If the file cannot be read.
 
@@ -55,5 +56,8 @@ def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) ->
     """
     estimate = kept(path, classes)
     if not isinstance(estimate, Kept):
-        raise ValueError(f"{path} holds a {type(estimate).__name__}, and no estimate.")
+        raise ValueError(
+            f"{path} contains a {type(estimate).__name__}, not an estimate. Pass a file that the "
+            "method save of an estimate has written."
+        )
     return estimate

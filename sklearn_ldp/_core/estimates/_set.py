@@ -1,4 +1,4 @@
-"""Several estimates of the same users, by name: what collections of several columns return."""
+"""Several estimates of the same users, by name: the results of collections of several columns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ._estimate import FrequencyEstimate
 
 
 class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
-    """Estimates by name, in an order: to a FrequencyEstimate what a data frame is to a column.
+    """An ordered mapping from names to estimates, like a data frame of columns.
 
-    It is a read-only mapping: ``estimates["age"]`` is the estimate of that part, and `keys`,
-    `values`, `items` and `len` work as for a dict. Post-processors and searches take a set and
-    return a set, part by part. A part that nobody was asked about has an estimate without rows,
-    which says "no users", and stays as it is.
+    The mapping is read-only: ``estimates["age"]`` is the estimate of that part, and `keys`,
+    `values`, `items` and `len` work as for a dict. Post-processors and searches process a set part
+    by part and return a set. If no user was asked about a part, its estimate has no rows and is
+    printed as "no users"; post-processors do not change it.
 
     Parameters
     ----------
@@ -93,8 +93,10 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         try:
             return self._parts[name]
         except KeyError:
-            known = ", ".join(map(repr, self._parts))
-            raise KeyError(f"This EstimateSet has no part {name!r}; it has {known}.") from None
+            names = ", ".join(map(repr, self._parts))
+            raise KeyError(
+                f"This EstimateSet has no part {name!r}. Choose one of {names}."
+            ) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._parts)
@@ -102,30 +104,31 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     def __len__(self) -> int:
         return len(self._parts)
 
-    if not TYPE_CHECKING:  # editors are to find what a set does not have
+    if not TYPE_CHECKING:  # editors should report unknown attributes
 
         def __getattr__(self, name):
-            # What an estimate has, a set may be asked for by mistake: say what to do.
+            # A user may ask a set for an attribute of its parts; the error shows the remedy.
             if name.startswith("_") or name not in dir(self[self.names[0]]):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
             raise AttributeError(
-                f"A set of estimates has no {name!r}, but each of its parts has: take one, as in "
-                f"estimates[{self.names[0]!r}].{name}, or loop over estimates.items()."
+                f"A set of estimates has no {name!r}, only its parts have it. Select one part, as "
+                f"in estimates[{self.names[0]!r}].{name}, or loop over estimates.items()."
             )
 
     def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
         """Return the differences to another set, of other users, by the names of the parts."""
-        # Parts that have no users in one of the sets are left out.
+        # Parts without users in one of the sets are omitted.
         if not isinstance(other, EstimateSet):
             return NotImplemented
         if self.names != other.names:
             raise ValueError(
-                f"Sets to compare must have the same parts, got {self.names} and {other.names}."
+                f"Sets to compare must have the same parts, got {self.names} and {other.names}. "
+                "Select the common parts of both."
             )
         asked = [name for name in self if len(self[name]) and len(other[name])]
         return {name: self[name] - other[name] for name in asked}
 
-    # Two sets are the same only if they are one: estimates are not compared by their values.
+    # Sets are equal only if they are the same object, because estimates are not compared by value.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -137,18 +140,18 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Parameters
         ----------
         function : callable
-            Takes an estimate and returns one, such as ``NormSub().fit_transform``.
+            A function from an estimate to an estimate, such as ``NormSub().fit_transform``.
 
         Returns
         -------
         EstimateSet
-            A new set, of the same names.
+            A new set with the same names.
         """
-        made = {name: function(one) if len(one) else one for name, one in self.items()}
-        return self.with_parts(made)
+        parts = {name: function(part) if len(part) else part for name, part in self.items()}
+        return self.with_parts(parts)
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
-        """Return a set like this one, of other estimates.
+        """Return the set with other estimates.
 
         Parameters
         ----------
@@ -158,7 +161,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Returns
         -------
         EstimateSet
-            A set of the same class; what is known of the collection as a whole stays.
+            A set of the same class, with the same properties of the whole collection.
         """
         return EstimateSet(parts)
 
@@ -168,20 +171,20 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Parameters
         ----------
         shards : mapping of names to ndarray of int
-            Indices of shards that hold reports; a part that is not named stays as it is.
+            Indices of shards that contain reports; parts without an entry do not change.
 
         Returns
         -------
         EstimateSet
-            The same as from a collection of these reports alone.
+            The same set as from a collection of only these reports.
 
         Raises
         ------
         ValueError
-            If the reports were not kept apart.
+            If the shards were not counted separately.
         """
-        made = {name: self[name].of_shards(of_part) for name, of_part in shards.items()}
-        return self.with_parts({**self, **made})
+        parts = {name: self[name].of_shards(indices) for name, indices in shards.items()}
+        return self.with_parts({**self, **parts})
 
     # -- showing ------------------------------------------------------------------------------
     def to_frame(self, interval: float | None = None) -> DataFrame:
@@ -190,25 +193,26 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Parameters
         ----------
         interval : float, default=None
-            A level: instead, the rows are those of each part's ``to_frame(interval)``, with
-            intervals that are simultaneous over the whole frame.
+            Level of confidence intervals. If specified, the frame contains the rows of
+            ``to_frame(interval)`` of each part, with intervals that are simultaneous over the
+            whole frame.
 
         Returns
         -------
         pandas.DataFrame
-            One row per estimate. Its columns have two levels, the names of the parts and the
-            categories, so that ``frame["age"]`` is the frame of that part; NaN where a part has
-            no users. With `interval`, the names of the parts are a level of the index.
+            One row per estimate. The columns have two levels, the names of the parts and the
+            categories, so that ``frame["age"]`` is the frame of that part. Parts without users are
+            NaN. With `interval`, the names of the parts are a level of the index.
         """
         pd = import_pandas("EstimateSet.to_frame")
         if interval is not None:
-            each = self._level_of_each(interval)
+            level_of_part = self._level_of_each(interval)
             frames = {
-                _joined(name): one.to_frame(each).assign(
-                    interval=at_level(interval, noise=one.noise)
+                _joined(name): part.to_frame(level_of_part).assign(
+                    interval=at_level(interval, noise=part.noise)
                 )
-                for name, one in self.items()
-                if len(one)
+                for name, part in self.items()
+                if len(part)
             }
             return pd.concat(frames, names=["part"])
         longest = max(self.values(), key=len)
@@ -216,13 +220,13 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         for name, part in self.items():
             if len(part) not in (0, len(longest)):
                 raise ValueError(
-                    f"EstimateSet.to_frame needs as many estimates in each part, got {len(part)} "
-                    f"in {name!r} and {len(longest)} in another one: use to_frame of each part."
+                    f"EstimateSet.to_frame needs parts with equal numbers of rows, got {len(part)} "
+                    f"in {name!r} and {len(longest)} in another part. Use to_frame of each part."
                 )
             nothing = np.full((len(longest), part.shape[1]), np.nan)
             blocks.append(part.values if len(part) else nothing)
         labels = [(name, c) for name, part in self.items() for c in part.categories.tolist()]
-        # By levels and codes: the other ways would take the tuples of tables apart.
+        # The index is made from levels and codes; other constructors would split tuples of tables.
         levels = [list(dict.fromkeys(level)) for level in zip(*labels, strict=True)]
         places = [{label: i for i, label in enumerate(level)} for level in levels]
         columns = pd.MultiIndex(
@@ -233,14 +237,14 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return pd.DataFrame(np.hstack(blocks), index=longest.row_names, columns=columns)
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        n = sum(len(one) > 0 for one in self.values())
+        n = sum(len(part) > 0 for part in self.values())
         parts = [
             {
-                **describe_estimate(one, level, "", n_tables=n),
+                **describe_estimate(part, level, "", n_tables=n),
                 "name": ", ".join(map(str, np.ravel(name))),
             }
-            for name, one in self.items()
-            if len(one)
+            for name, part in self.items()
+            if len(part)
         ]
         return several(parts, self._heading(), question)
 
@@ -252,7 +256,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Parameters
         ----------
         **kwargs : dict
-            Passed on to :meth:`sklearn_ldp.inspection.FrequencyDisplay.from_estimate`.
+            Parameters of :meth:`sklearn_ldp.inspection.FrequencyDisplay.from_estimate`.
 
         Returns
         -------
@@ -263,26 +267,27 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
         if "ax" in kwargs:
             raise TypeError(
-                "EstimateSet.plot draws each part in axes of its own, so it has no ax=: plot one "
+                "EstimateSet.plot draws each part in axes of its own, so it has no ax=. Plot one "
                 f"part, as in estimates[{next(iter(self))!r}].plot(ax=ax)."
             )
         nonempty = {name: part for name, part in self.items() if len(part)}
         if not nonempty:
-            raise ValueError("EstimateSet.plot has nothing to draw: no part has users.")
+            raise ValueError("EstimateSet.plot found no part with users. Collect reports first.")
         n_columns = min(len(nonempty), 3)
         n_rows = -(-len(nonempty) // n_columns)
         figure = plt.figure(figsize=(5 * n_columns, 4 * n_rows), layout="constrained")
         level = kwargs.pop("level", 0.95)
         figure.suptitle(f"{100 * level:g} %: the intervals of all panels together")
-        displays, each = {}, self._level_of_each(level)
+        displays = {}
+        level_of_part = self._level_of_each(level)
         for i, (name, part) in enumerate(nonempty.items(), 1):
             ax = figure.add_subplot(n_rows, n_columns, i)
-            displays[name] = part.plot(ax=ax, level=each, **kwargs)
+            displays[name] = part.plot(ax=ax, level=level_of_part, **kwargs)
             ax.set_title(str(name))
         return displays
 
     def _level_of_each(self, level: float) -> float:
-        """Return the level of the intervals of each part, which are simultaneous over all parts."""
+        """Return the level for each part at which the intervals of all parts are simultaneous."""
         return level_of_each(level, sum(len(part) > 0 for part in self.values()))
 
     def _heading(self) -> str:
@@ -305,12 +310,12 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
 
 def _joined(name: Any) -> str:
-    """The name of a part in one word."""
+    """Return the name of a part as one word."""
     return "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _summary(part: FrequencyEstimate) -> str:
-    """The largest frequencies of a part in one line, or the quartiles of a number."""
+    """Return the largest frequencies of a part in one line, or the quartiles of a number."""
     if len(part) != 1:
         return f"{len(part):,} estimates" if len(part) else "no users"
     shown = [f"{' '.join(name.split())} {x.strip()}" for name, x in part._shown(3, digits=3)[2]]

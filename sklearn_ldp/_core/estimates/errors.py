@@ -1,4 +1,4 @@
-"""Errors of estimates, by the truth or by the reports of other users, and what they are worth."""
+"""Errors of estimates, from the truth or from held-out reports, and effective sample sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Metric(Protocol[_P, _T]):
-    """A metric of one estimate, which also takes a set of them."""
+    """A metric of one estimate that also accepts a set of estimates."""
 
     @overload
     def __call__(
@@ -47,20 +47,22 @@ class _Metric(Protocol[_P, _T]):
 def for_each_estimate(
     function: Callable[Concatenate[Frequencies, FrequencyEstimate | ArrayLike, _P], _T],
 ) -> _Metric[_P, _T]:
-    """Let a metric of one estimate also take a set of them, and return its results by name."""
+    """Let a metric of one estimate also accept a set, for which it returns results by name."""
 
     @wraps(function)
     def metric(frequencies: Any, estimate: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(estimate, EstimateSet):
             return function(frequencies, estimate, *args, **kwargs)
-        asked = {name: one for name, one in estimate.items() if len(one)}
-        if not isinstance(frequencies, Mapping) or any(name not in frequencies for name in asked):
+        nonempty = {name: part for name, part in estimate.items() if len(part)}
+        if not isinstance(frequencies, Mapping) or not nonempty.keys() <= frequencies.keys():
             raise ValueError(
-                "A set of estimates is compared with the truth of each part, by name: pass a "
-                f"mapping with the keys {', '.join(map(repr, asked))}."
+                f"{function.__name__} compares a set of estimates with the truth of each part. "
+                f"Pass a mapping with the keys {', '.join(map(repr, nonempty))}, got "
+                f"{frequencies!r:.80}."
             )
         return {
-            name: function(frequencies[name], one, *args, **kwargs) for name, one in asked.items()
+            name: function(frequencies[name], part, *args, **kwargs)
+            for name, part in nonempty.items()
         }
 
     return cast("_Metric[_P, _T]", metric)
@@ -81,13 +83,13 @@ def query_errors(
     frequencies : array-like of shape (d,), or mapping of these
         True frequencies, in the order of the estimate's categories; by name for a set.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
-        have no users are left out.
+        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
+        a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or a function of the true and the
-        estimated answers of one estimate, each of shape (n_queries,), such as those of
+        estimated answers of one estimate, each of shape (n_queries,), such as a metric of
         :mod:`sklearn.metrics`.
 
     Returns
@@ -98,7 +100,7 @@ def query_errors(
     Raises
     ------
     ValueError
-        If the numbers of categories differ, or the metric is not known.
+        If the numbers of categories differ, or the metric is unknown.
 
     Examples
     --------
@@ -116,7 +118,8 @@ def query_errors(
         if errors is not None:
             return errors
     matrix = query_set.matrix(len(truth), truth)
-    expected, answers = matrix @ truth, estimate.answer(matrix)
+    expected = matrix @ truth
+    answers = estimate.answer(matrix)
     if callable(metric):
         return np.array([float(metric(expected, row)) for row in answers])
     errors = answers - expected
@@ -126,7 +129,7 @@ def query_errors(
 def as_truth_and_estimate(
     frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
 ) -> tuple[np.ndarray, FrequencyEstimate]:
-    """Return true frequencies as an array, and what is judged as an estimate.
+    """Return true frequencies as an array, and the object to evaluate as an estimate.
 
     Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     """
@@ -138,10 +141,14 @@ def as_truth_and_estimate(
     truth = np.asarray(frequencies, dtype=np.float64)
     if truth.shape != (estimate.shape[1],):
         raise ValueError(
-            f"The true frequencies must have shape ({estimate.shape[1]},), got {truth.shape}."
+            f"The true frequencies must have shape ({estimate.shape[1]},), got {truth.shape}. Pass "
+            "one frequency for each category of the estimate."
         )
     if not np.all(np.isfinite(truth)):
-        raise ValueError("The true frequencies must be finite, got NaN or infinity.")
+        raise ValueError(
+            "The true frequencies must be finite, got NaN or infinity. Pass 0 for a category "
+            "without users."
+        )
     return truth, estimate
 
 
@@ -159,11 +166,11 @@ def frequency_mse(
     frequencies : array-like of shape (d,), or mapping of these
         True frequencies, in the order of the estimate's categories; by name for a set.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
-        have no users are left out.
+        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
+        a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
-        random sets the mean is over all sets of their size, in closed form.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
+        For random sets the mean is over all sets of their size, in closed form.
 
     Returns
     -------
@@ -197,11 +204,11 @@ def frequency_mae(
     frequencies : array-like of shape (d,), or mapping of these
         True frequencies, in the order of the estimate's categories; by name for a set.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge; its answers are clipped if a PostPos made it. Parts of a set that
-        have no users are left out.
+        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
+        a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. Random
-        sets are drawn, because there is no closed form.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
+        Random sets are drawn, because there is no closed form.
 
     Returns
     -------
@@ -253,7 +260,7 @@ def bias_variance(
     """Measure the bias and variance of each category, or query, over the rows of an estimate.
 
     The mean squared error is ``bias**2 + variance``. The sum of the biases is
-    ``result.bias.sum()``; for counts instead of frequencies it is n times that (2020 paper,
+    ``result.bias.sum()``; for counts instead of frequencies, multiply this sum by n (2020 paper,
     Figure 2).
 
     Parameters
@@ -261,10 +268,11 @@ def bias_variance(
     frequencies : array-like of shape (d,), or mapping of these
         True frequencies, in the order of the estimate's categories; by name for a set.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        At least 2 independent estimates of them; answers are clipped if a PostPos made them.
+        At least 2 independent estimates. Answers are clipped if the estimate is the result of a
+        PostPos.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category. For
-        the sum of the biases of a set of categories, with its standard error, query that set.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
+        For the sum of the biases of a set of categories, with its standard error, query that set.
 
     Returns
     -------
@@ -290,27 +298,36 @@ def bias_variance(
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     n = len(estimate)
     if n < 2:
-        raise ValueError(f"bias_variance needs at least 2 estimates (rows), got {n}.")
+        raise ValueError(
+            f"bias_variance needs at least 2 estimates (rows), got {n}. Simulate with n_repeats=2 "
+            "or more."
+        )
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     matrix = query_set.matrix(len(truth), truth)
     answers = estimate.answer(matrix)
-    mean, variance = answers.mean(axis=0), answers.var(axis=0, ddof=1)
+    mean = answers.mean(axis=0)
+    variance = answers.var(axis=0, ddof=1)
     # Var(s**2) = (m4 - (n - 3) / (n - 1) s**4) / n, where m4 is the sample's fourth moment.
-    fourth = np.mean((answers - mean) ** 4, axis=0)
-    of_variance = np.maximum(fourth - (n - 3) / (n - 1) * variance**2, 0) / n
-    errors = np.sqrt(variance / n), np.sqrt(of_variance)
-    return BiasVariance(mean, mean - matrix @ truth, variance, *errors)
+    fourth_moment = np.mean((answers - mean) ** 4, axis=0)
+    variance_of_variance = np.maximum(fourth_moment - (n - 3) / (n - 1) * variance**2, 0) / n
+    return BiasVariance(
+        mean=mean,
+        bias=mean - matrix @ truth,
+        variance=variance,
+        bias_error=np.sqrt(variance / n),
+        variance_error=np.sqrt(variance_of_variance),
+    )
 
 
 class HeavyHitterScores(NamedTuple):
-    """How well estimates find the frequent categories, each an ndarray of shape (n_estimates,).
+    """Scores of estimates that classify categories as frequent, one per estimate.
 
     Parameters
     ----------
     precision : ndarray of shape (n_estimates,)
-        Share of frequent categories among those that were found.
+        Proportion of truly frequent categories among the categories that an estimate finds.
     recall : ndarray of shape (n_estimates,)
-        Share of the frequent categories that are found.
+        Proportion of the truly frequent categories that an estimate finds.
     f_score : ndarray of shape (n_estimates,)
         Harmonic mean of precision and recall.
     """
@@ -336,14 +353,13 @@ def heavy_hitter_scores(
     frequencies : array-like of shape (d,), or mapping of these
         True frequencies, in the order of the estimate's categories; by name for a set.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge.
+        The estimate to evaluate.
     threshold : float, default=None
-        A category is a heavy hitter if its frequency is at least this, in the truth and in the
-        estimate.
+        Minimum frequency of a heavy hitter, in the truth and in the estimate.
     k : int, default=None
-        The k most frequent categories are the heavy hitters, in the truth and in the estimate; if
-        several are equal, the first ones are taken. All three scores are then the same. Give
-        either `threshold` or `k`.
+        Number of heavy hitters: the k most frequent categories, in the truth and in the estimate.
+        Among equal frequencies the first categories are chosen. All three scores are then the same.
+        Pass either `threshold` or `k`.
     zero_division : float, default=0.0
         The precision if nothing is found, the recall if nothing is frequent, and the F-score if
         both; as in scikit-learn, 0.0, 1.0 or NaN. If only one of the two is empty, the F-score
@@ -368,23 +384,33 @@ def heavy_hitter_scores(
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     if (threshold is None) == (k is None):
         raise ValueError(
-            "heavy_hitter_scores needs either a threshold, a frequency, or k, a number of "
-            f"categories; got threshold={threshold!r} and k={k!r}."
+            f"heavy_hitter_scores got threshold={threshold!r} and k={k!r}. Pass either threshold=, "
+            "a frequency, or k=, a number of categories."
         )
     if k is None:
-        is_true, is_found = truth >= threshold, estimate.values >= threshold
+        is_true = truth >= threshold
+        is_found = estimate.values >= threshold
     else:
         is_integer = isinstance(k, Integral) and not isinstance(k, bool)
         if not (is_integer and 1 <= k <= len(truth)):
-            raise ValueError(f"Argument k must be an integer in [1, {len(truth)}], got {k!r}.")
-        is_true, is_found = _largest(truth[None], k)[0], _largest(estimate.values, k)
-    hits = np.count_nonzero(is_found & is_true, axis=1)
-    n_true, n_found = np.count_nonzero(is_true), np.count_nonzero(is_found, axis=1)
+            raise ValueError(
+                f"heavy_hitter_scores needs an integer k in [1, {len(truth)}], got {k!r}."
+            )
+        is_true = _largest(truth[None], k)[0]
+        is_found = _largest(estimate.values, k)
+    n_hits = np.count_nonzero(is_found & is_true, axis=1)
+    n_true = np.count_nonzero(is_true)
+    n_found = np.count_nonzero(is_found, axis=1)
 
-    of_nothing = np.full(len(hits), zero_division, dtype=float)
-    shares = [(hits, n_found), (hits, n_true), (2 * hits, n_true + n_found)]
-    scores = (np.divide(a, b, out=of_nothing.copy(), where=b != 0) for a, b in shares)
-    return HeavyHitterScores(*scores)
+    def ratio(numerator: np.ndarray, denominator: Any) -> np.ndarray:
+        result = np.full(len(n_hits), zero_division, dtype=float)
+        return np.divide(numerator, denominator, out=result, where=denominator != 0)
+
+    return HeavyHitterScores(
+        precision=ratio(n_hits, n_found),
+        recall=ratio(n_hits, n_true),
+        f_score=ratio(2 * n_hits, n_true + n_found),
+    )
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
@@ -408,10 +434,10 @@ def equivalent_n_samples(
 def equivalent_n_samples(
     noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
 ) -> float | np.ndarray:
-    """Return the number of users n' whose raw estimate would have this mean squared error.
+    """Return the effective sample size n': a raw estimate from n' users has this error.
 
-    A post-processor that reaches an error with n users is worth ``n' / n`` times as many users
-    (2020 paper, section V-C):
+    If post-processing reaches a mean squared error with n users, it has the same effect as ``n' /
+    n`` times as many users (2020 paper, section V-C):
 
     .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
               + \\frac{1 - p - q}{d (p - q)} \\right).
@@ -433,7 +459,7 @@ def equivalent_n_samples(
     Raises
     ------
     ValueError
-        If the noise or the domain is not known, or an error is negative.
+        If the noise or the domain is unknown, or an error is negative.
 
     Examples
     --------
@@ -451,17 +477,17 @@ def equivalent_n_samples(
         noise = noise.noise
     if noise is None or n_categories is None:
         raise ValueError(
-            "equivalent_n_samples needs a noise model and the number of categories; give an "
-            "estimate that has a noise model, or NoiseModel(p, q, n_samples) and n_categories."
+            f"equivalent_n_samples got noise={noise!r} and n_categories={n_categories!r}. Pass an "
+            "estimate with a noise model, or NoiseModel(p, q, n_samples) and n_categories."
         )
     mse = np.asarray(mse, dtype=np.float64)
     if not np.all(mse >= 0):
-        raise ValueError(f"Argument mse must be >= 0, got {mse}.")
-    # The sum of the variances does not depend on the frequencies, so take uniform ones.
+        raise ValueError(f"equivalent_n_samples needs mse >= 0, got {mse}.")
+    # The sum of the variances does not depend on the frequencies, so uniform ones are used.
     variance = noise.variance(np.full(n_categories, 1 / n_categories))
-    of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
+    variance_of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
     with np.errstate(divide="ignore"):
-        n_samples = of_one_user / mse
+        n_samples = variance_of_one_user / mse
     return n_samples if n_samples.ndim else float(n_samples)
 
 
@@ -495,19 +521,19 @@ def held_out_score(
     Parameters
     ----------
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to judge; it must be independent of the held-out reports.
+        The estimate to evaluate; it must be independent of the held-out reports.
     held_out : FrequencyEstimate of shape (1, d), or EstimateSet
         The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
         the same parts if `estimate` is one.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`; None asks for every category.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
         ``top_k`` depends on the truth and is refused.
 
     Returns
     -------
     float, or dict of float
         Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
-        parts without users are left out.
+        parts without users are omitted.
 
     Raises
     ------
@@ -530,53 +556,57 @@ def held_out_score(
     True
     """
     if isinstance(held_out, EstimateSet) or isinstance(estimate, EstimateSet):
-        return _of_parts(estimate, held_out, queries)
+        return _scores_by_part(estimate, held_out, queries)
     if not (isinstance(held_out, FrequencyEstimate) and held_out.is_raw and len(held_out) == 1):
         raise ValueError(
-            "held_out_score compares with one raw estimate of held-out reports, got "
-            f"{held_out!r}: pass oracle.estimate_ of an oracle that has read these reports."
+            f"held_out_score needs one raw estimate of held-out reports, got {held_out!r}. Pass "
+            "oracle.estimate_ of an oracle that has read these reports."
         )
     if held_out.noise is None:
         raise ValueError(
-            "held_out_score needs the noise of the held-out estimate for its variance: pass "
-            "oracle.estimate_ itself, or FrequencyEstimate(..., noise=oracle.noise_)."
+            "held_out_score needs a held-out estimate with noise, from which it computes the "
+            "variance. Pass oracle.estimate_ itself, or FrequencyEstimate(..., "
+            "noise=oracle.noise_)."
         )
     query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
     if query_set.depends_on_truth:
         raise ValueError(
-            f"held_out_score cannot ask {query_set!r}, which depends on the truth: choose the "
-            "categories without the held-out reports and pass their query_matrix."
+            f"held_out_score cannot evaluate {query_set!r}, because it depends on the truth. "
+            "Choose the categories without the held-out reports and pass their query_matrix."
         )
     categories = getattr(estimate, "categories", held_out.categories)
     if not np.array_equal(categories, held_out.categories):
         raise ValueError(
-            "held_out_score needs the same categories in one order in both estimates: declare them "
-            "in the oracle. Of two collections of strings each finds its own: ask one for those of "
-            "the other."
+            "held_out_score needs two estimates of the same categories in the same order. Declare "
+            "the categories in the oracle. Two string collections usually find different strings: "
+            "re-estimate one of them for the categories of the other."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:
-        # Clipped answers have no closed form, so the error and its variance need the same sets.
+        # Clipped answers have no closed form, so the error and its variance use the same sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
     variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
     return float(variance - errors.mean())
 
 
-def _of_parts(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
-    given = (estimate, held_out)
-    first, second = (one.names if isinstance(one, EstimateSet) else repr(one) for one in given)
+def _scores_by_part(estimate: Any, held_out: Any, queries: Queries | None) -> dict[Any, float]:
+    arguments = (estimate, held_out)
+    first, second = (x.names if isinstance(x, EstimateSet) else type(x).__name__ for x in arguments)
     if first != second:
         raise ValueError(
-            "held_out_score compares a set of estimates with another one of the same parts, got "
-            f"{first} and {second}."
+            f"held_out_score got {first} and {second}. Pass two sets of estimates with the same "
+            "parts, or two estimates."
         )
-    both = [name for name in estimate if len(estimate[name]) and len(held_out[name])]
-    return {name: held_out_score(estimate[name], held_out[name], queries=queries) for name in both}
+    names = [name for name in estimate if len(estimate[name]) and len(held_out[name])]
+    return {name: held_out_score(estimate[name], held_out[name], queries=queries) for name in names}
 
 
 def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:
-    """The mean of numbers; of a set, of the means of its parts, of which those left out count 1."""
+    """Return the mean of numbers, or the weighted mean over the parts of a set.
+
+    A part without a weight has the weight 1.
+    """
     if not isinstance(results, Mapping):
         return float(np.mean(results))
     means = [float(np.mean(numbers)) for numbers in results.values()]

@@ -1,16 +1,16 @@
-"""The raw values behind an estimate, kept in memory for the scores of simulations."""
+"""The raw values of an estimate's users, kept in memory for the scores of simulations."""
 
 from __future__ import annotations
 
 from typing import Any
 from weakref import WeakKeyDictionary
 
-# Beside the estimates, so that neither a file nor a pickle nor a copy of an estimate contains them.
+# The values are not attributes of estimates, so no file, pickle or copy of an estimate has them.
 _VALUES: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
 
 
 def remember_values(estimate: Any, values: Any, sample_weight: Any) -> None:
-    """Remember the raw values of the users behind an estimate, as long as the estimate exists.
+    """Remember the raw values of an estimate's users, as long as the estimate exists.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
 
 class Chain:
-    """Two kinds of reports, whose mixture has the distribution of a mechanism's single report."""
+    """Two kinds of reports; their mixture has the distribution of a mechanism's single report."""
 
     # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
     # user's value, otherwise c(y), where E = exp(epsilon). A *permanent* report has
@@ -46,7 +46,8 @@ class Chain:
                 "Argument epsilon_forever must be finite and at least the epsilon of one report, "
                 f"{epsilon:g}, got {epsilon_forever!r}."
             )
-        ratio, forever = exp_lower_bound(epsilon), exp_lower_bound(epsilon_forever)
+        ratio = exp_lower_bound(epsilon)
+        forever = exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
         self.keep_against = math.ceil(TWO_64 * ratio / forever)
         self.keep_for = math.ceil(TWO_64 / ratio)
@@ -59,7 +60,8 @@ class Chain:
         # The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least),
         # grows with a.
         p = self.mechanism.own_support
-        against, kept = Fraction(self.keep_against, TWO_64), Fraction(self.keep_for, TWO_64)
+        against = Fraction(self.keep_against, TWO_64)
+        kept = Fraction(self.keep_for, TWO_64)
         least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))
         gain = (ratio - 1) * least
         return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
@@ -89,14 +91,16 @@ class Chain:
         return _bernoulli(self.share, n, coins)
 
     def _kept(self, code, n, coins, *way):
-        found, missing, n_tries = [], n, 2 * n + 2
+        kept_reports = []
+        missing = n
+        n_tries = 2 * n + 2
         # Ends: with probability 1, because each report is kept with a positive probability.
         while missing:
             reports, is_kept = self.tries(code, n_tries, coins, *way)
-            found.append(reports[is_kept][:missing])
-            missing -= len(found[-1])
+            kept_reports.append(reports[is_kept][:missing])
+            missing -= len(kept_reports[-1])
             n_tries = min(2 * n_tries, max(_MOST_TRIES, n))
-        return np.concatenate(found)
+        return np.concatenate(kept_reports)
 
     def tries(self, code, n, coins, function, keep_for, keep_against):
         """Draw n reports of a code, and whether each is kept, which depends on its support."""

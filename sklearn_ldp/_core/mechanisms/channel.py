@@ -423,7 +423,8 @@ class Channel(LinearMechanism):
     @cached_property
     def _law_of_sizes(self) -> Any:
         """Return the statistic that identifies a report's kind, and the support of each kind."""
-        law, d = self.law_of_reports, self.n_categories
+        law = self.law_of_reports
+        d = self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
             return None, np.empty(0), 0.0, 0.0
         sizes = np.rint(law.spread(np.ones(d)))
@@ -436,20 +437,20 @@ class Channel(LinearMechanism):
         return noise.debias(tallies), noise
 
     @property
-    def _of_categories(self) -> CategoryLaw:
+    def _category_law(self) -> CategoryLaw:
         return support_law(float(self.p), float(self.q))
 
     @property
     def null_variance(self) -> float:
-        return self._of_categories.null_variance
+        return self._category_law.null_variance
 
     @property
     def slope(self) -> float:
-        return self._of_categories.slope
+        return self._category_law.slope
 
     @property
     def half_count(self) -> float:
-        return self._of_categories.half_count
+        return self._category_law.half_count
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         return self.null_variance + frequencies * self.slope
@@ -562,13 +563,13 @@ class Channel(LinearMechanism):
 
         Parameters
         ----------
-        reports : ndarray whose first axis is the n users
+        reports : ndarray with the n users as first axis
             Reports.
 
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of which category each user has.
+            Unbiased estimates of the indicators of each user's category.
         """
         return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 
@@ -609,7 +610,9 @@ class IndependentChannel(Channel):
 
     def _sizes(self, reports):
         # Each category is a separate summand, which differs by at most 1 from its mean.
-        d, p, q = self.n_categories, float(self.p), float(self.q)
+        d = self.n_categories
+        p = float(self.p)
+        q = float(self.q)
         supported = self.supports(reports[: max(_TESTED_CELLS // d, 1)], np.arange(d))
         return np.count_nonzero(supported, axis=1), p * (1 - p) + (d - 1) * q * (1 - q), 1.0
 
@@ -640,8 +643,11 @@ class IndexChannel(NumberReports, Channel):
         against = (1 - inside) * n_inside / (n_reports - n_inside)
         q = (inside * n_common + against * (n_inside - n_common)) / n_inside
         super().__init__(n_categories, inside, q)
-        self.threshold, self.n_reports, self.n_inside = threshold, n_reports, n_inside
-        self.inside, self.against = inside, against
+        self.threshold = threshold
+        self.n_reports = n_reports
+        self.n_inside = n_inside
+        self.inside = inside
+        self.against = against
 
     @abstractmethod
     def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -686,7 +692,8 @@ class IndexChannel(NumberReports, Channel):
 
     def simulate_tallies(self, counts, n_repeats, rng):
         # A user either ignores their category and draws any number, or draws one from its set.
-        share, n_inside = float(self.inside - self.against), self.n_inside
+        share = float(self.inside - self.against)
+        n_inside = self.n_inside
         uniform, inside = (np.full(n, 1 / n) for n in (self.n_reports, n_inside))
         numbers = np.empty((n_repeats, self.n_reports), dtype=np.int64)
         for total in numbers:
@@ -749,7 +756,8 @@ class HashReports(Mechanism):
         """Randomize codes under given functions."""
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = functions
-        values, hash_range = self.hash(reports[:, 0], codes), self.report_fields[1].n_values
+        values = self.hash(reports[:, 0], codes)
+        hash_range = self.report_fields[1].n_values
         reports[:, 1] = randomised_response(values, hash_range, self.threshold, coins)
         return reports
 

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from ..noise import Noise
+from ..support.blocks import append_merged
 from ..support.locks import cached_property
 from ..support.state import Uncached
 from ..support.tags import Tagged
@@ -22,14 +23,14 @@ from .mechanism import Mechanism, chunk_users, privatize
 MAX_USERS = 2**53
 
 
-def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
+def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
     """Return numbers of users as int64 of shape (n,).
 
     Parameters
     ----------
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
-    what : str
+    name : str
         The name of the numbers in error messages.
     instead : str, default=""
         A remedy for users who want to count parts of users.
@@ -47,39 +48,39 @@ def check_counts(counts: ArrayLike, what: str, instead: str = "") -> np.ndarray:
     array = np.asarray(counts)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{what} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
+            f"{name} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
             f"and shape {array.shape}."
         )
     if array.dtype.kind == "f":
         odd = ~np.isfinite(array) | (array != np.floor(array))
         if odd.any():
             raise ValueError(
-                f"{what} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
+                f"{name} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
                 f"cannot count in part.{instead}"
             )
     if array.size and array.min() < 0:
-        raise ValueError(f"{what} must not be negative, got {array.min()}.")
+        raise ValueError(f"{name} must not be negative, got {array.min()}.")
     if array.size and int(array.max()) > MAX_USERS // array.size:
-        check_total(sum(map(int, array.tolist())), what)  # Python's integers do not overflow
+        check_total(sum(map(int, array.tolist())), name)  # Python's integers do not overflow
     array = array.astype(np.int64)
     if array.sum() == 0:
-        raise ValueError(f"{what} are all zero, so there is no user. Pass at least one user.")
+        raise ValueError(f"{name} are all zero, so there is no user. Pass at least one user.")
     return array
 
 
-def check_total(n_users: int, what: str) -> None:
+def check_total(n_users: int, name: str) -> None:
     """Raise ValueError if there are more users than a float can represent exactly.
 
     Parameters
     ----------
     n_users : int
         Number of users.
-    what : str
+    name : str
         The name, in the error message, of the numbers that are added up.
     """
     if n_users > MAX_USERS:
         raise ValueError(
-            f"{what} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{name} must add up to at most 2**53 users, so that all sums are exact, got "
             f"{n_users:,}. Check that these are numbers of users, not ids or hashes."
         )
 
@@ -96,7 +97,7 @@ def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """Rows, each of which represents one or more users, and the mechanism that randomizes them."""
+    """Rows that represent one or more users each, and the mechanism that randomizes them."""
 
     mechanism: Any
     rows: np.ndarray  # codes, one for each row, or checked reports
@@ -118,6 +119,9 @@ class Users:
         return self.slots_of_rows[expand(self.ends, start, stop)]
 
 
+_Block = tuple[np.ndarray, np.ndarray]  # slots and reports
+
+
 class Waiting(NamedTuple):
     """Checked reports of small batches, which are faster to tally together.
 
@@ -135,17 +139,14 @@ class Waiting(NamedTuple):
     """
 
     mechanism: Any
-    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    blocks: tuple[_Block, ...]
     n_bytes: int
 
     def with_blocks(self, more: Waiting) -> Waiting:
         """Return the reports of both."""
         blocks = [*self.blocks]
         for block in more.blocks:
-            # Ends: because each pass removes a block.
-            while blocks and len(blocks[-1][0]) < 2 * len(block[0]):
-                block = _joined([blocks.pop(), block])
-            blocks.append(block)
+            append_merged(blocks, block, merge=_merged, size=_n_reports)
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -164,7 +165,15 @@ def can_wait(reports: np.ndarray) -> bool:
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
 
-def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
+def _merged(first: _Block, second: _Block) -> _Block:
+    return _joined([first, second])
+
+
+def _n_reports(block: _Block) -> int:
+    return len(block[0])
+
+
+def _joined(blocks: Any) -> _Block:
     slots, reports = zip(*blocks, strict=True)
     return np.concatenate(slots), np.concatenate(reports)
 
@@ -172,7 +181,8 @@ def _joined(blocks: Any) -> tuple[np.ndarray, np.ndarray]:
 _MAX_CELLS = 1 << 23  # 64 MiB of counts; above that, shards are not kept apart
 # A batch of reports waits if it needs at most this much memory, or an eighth of the memory of the
 # tallies. All waiting reports together may need this much, or that eighth.
-_SMALL_BYTES, _WAITING_BYTES = 1 << 12, 1 << 18
+_SMALL_BYTES = 1 << 12
+_WAITING_BYTES = 1 << 18
 _KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's largest threshold
 
 
@@ -210,8 +220,10 @@ class Counts(Tagged, tag="counts"):
         cls, tally_size: int, sizes: np.ndarray, settled: np.ndarray | None, waiting: Waiting | None
     ) -> Counts:
         counts = cls.__new__(cls)
-        counts.sizes, counts.tally_size = sizes, tally_size
-        counts._settled, counts._waiting = settled, waiting
+        counts.sizes = sizes
+        counts.tally_size = tally_size
+        counts._settled = settled
+        counts._waiting = waiting
         if waiting is not None and waiting.n_bytes > max(_WAITING_BYTES, counts._small_bytes):
             return cls(counts.tallies, sizes)
         return counts
@@ -267,7 +279,8 @@ class Counts(Tagged, tag="counts"):
         Counts.__init__(self, tallies, sizes)
 
     def __add__(self, other: Counts) -> Counts:
-        (settled, waiting), (theirs, more) = self._held(), other._held()
+        settled, waiting = self._held()
+        theirs, more = other._held()
         if theirs is not None:  # copy, because it may be the array of a caller's Tally
             settled = theirs.copy() if settled is None else settled + theirs
         if more is not None:
@@ -335,7 +348,8 @@ class Counts(Tagged, tag="counts"):
         first_shard : int, default=0
             The shard of the very first report, if reports are dealt out.
         """
-        first, n_slots = self.n_samples + first_shard, self.sizes.size
+        first = self.n_samples + first_shard
+        n_slots = self.sizes.size
         if 0 < n <= chunk_users(mechanism):
             reports = make_reports(0, n)
             if reports.nbytes <= max(_SMALL_BYTES, self._small_bytes) and can_wait(reports):

@@ -29,7 +29,9 @@ def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
 
 
 def _factors(channel: Any, f: np.ndarray) -> Factors:
-    joint, p, q = channel.joint_support, float(channel.p), float(channel.q)
+    joint = channel.joint_support
+    p = float(channel.p)
+    q = float(channel.q)
     if joint is None:
         law = channel.law_of_reports
 
@@ -69,12 +71,17 @@ class _DrawnCovariance(Covariance):
 
     def _residuals(self, rows: Any) -> np.ndarray:
         """Each report's answer to each query, minus its expectation given the user's value."""
-        rows, channel = sparse.csr_array(rows), self.law
-        p, q, categories = float(channel.p), float(channel.q), np.unique(rows.indices)
+        rows = sparse.csr_array(rows)
+        channel = self.law
+        p = float(channel.p)
+        q = float(channel.q)
+        categories = np.unique(rows.indices)
         weights = rows[:, categories].toarray().T
         height = max(1, _CELLS // max(len(categories), 1))
         pieces = np.split(self._reports, range(height, _N_DRAWS, height))
-        answers = np.concatenate([channel.supports(one, categories) @ weights for one in pieces])
+        answers = np.concatenate(
+            [channel.supports(piece, categories) @ weights for piece in pieces]
+        )
         return answers - q * weights.sum(axis=0) - (p - q) * rows.toarray()[:, self._codes].T
 
 

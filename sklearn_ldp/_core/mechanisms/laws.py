@@ -227,7 +227,8 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
     d = bits.shape[1]
     n_beside = max(_WIDE // max(d, 1), 1)
     whole = len(bits) - len(bits) % n_beside
-    rows, total = bits[:whole].reshape(-1, n_beside * d), np.zeros(n_beside * d, dtype=np.int64)
+    rows = bits[:whole].reshape(-1, n_beside * d)
+    total = np.zeros(n_beside * d, dtype=np.int64)
     for start in range(0, len(rows), 255):
         total += np.add.reduce(rows[start : start + 255], axis=0, dtype=np.uint8)
     return total.reshape(n_beside, d).sum(axis=0) + bits[whole:].sum(axis=0, dtype=np.int64)

@@ -55,7 +55,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         is_matrix = integers.dtype == np.uint64 and integers.ndim == 2 and min(integers.shape) >= 2
         # The sum 2**64 of a column wraps to 0.
         if not is_matrix or not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):
-            raise ValueError("a channel that is no matrix whose columns add up to 2**64")
+            raise ValueError("its channel is not a matrix with columns that sum to 2**64")
         vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
         MatrixChannel.__init__(self, integers)
 
@@ -190,7 +190,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of which category each user has.
+            Unbiased estimates of the indicators of each user's category.
         """
         return self.decoding.T[reports]
 
@@ -210,14 +210,14 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return float(np.sort(self.decoding, axis=0)[-n_targets:].sum(axis=0).max())
 
     @cached_property
-    def _of_pairs(self) -> np.ndarray:
+    def _pair_moments(self) -> np.ndarray:
         """n times the variance of each category's estimate, if all users have a given category."""
         return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
 
     @property
     def null_variance(self) -> float:
         d = self.n_categories
-        return float(self._of_pairs.sum() / d - np.trace(self._of_pairs) / d) / (d - 1)
+        return float(self._pair_moments.sum() / d - np.trace(self._pair_moments) / d) / (d - 1)
 
     @property
     def half_count(self) -> float:
@@ -227,16 +227,17 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def slope(self) -> float:
-        return float(np.trace(self._of_pairs) / self.n_categories - self.null_variance)
+        return float(np.trace(self._pair_moments) / self.n_categories - self.null_variance)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        return frequencies @ self._of_pairs.T
+        return frequencies @ self._pair_moments.T
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
         # Ten steps of the EM algorithm find a distribution under which the outputs are likely.
         # Every category's variance depends on all frequencies. If the raw estimate is very noisy,
         # the nearest distribution would put all users into a few categories chosen by the noise.
-        law, frequencies = self.report_law, np.full(len(values), 1 / len(values))
+        law = self.report_law
+        frequencies = np.full(len(values), 1 / len(values))
         outputs = np.maximum(law.probabilities(values), 0)
         for _ in range(10):
             likely = np.maximum(law.probabilities(frequencies), np.finfo(float).tiny)
@@ -330,27 +331,27 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
     Shapes: array (m, n_categories) -> (m, n_categories).
     array: probabilities, or integers over 2**64.
     """
-    given = np.asarray(array)
-    if given.ndim != 2 or given.shape[1] != n_categories or len(given) < 2:
-        raise ValueError(f"expected an array of shape (m, {n_categories}), got {given.shape}")
-    if given.dtype.kind not in "iuf" and not all(isinstance(x, int) for x in given.flat):
-        raise ValueError(f"expected numbers, got an array of dtype {given.dtype}")
-    if given.dtype.kind == "f":
-        return integer_channel(given, epsilon)
-    _refuse_none(given.astype(object), TWO_64, 0, epsilon)
-    return given.astype(np.uint64)
+    matrix = np.asarray(array)
+    if matrix.ndim != 2 or matrix.shape[1] != n_categories or len(matrix) < 2:
+        raise ValueError(f"expected an array of shape (m, {n_categories}), got {matrix.shape}")
+    if matrix.dtype.kind not in "iuf" and not all(isinstance(x, int) for x in matrix.flat):
+        raise ValueError(f"expected numbers, got an array of dtype {matrix.dtype}")
+    if matrix.dtype.kind == "f":
+        return integer_channel(matrix, epsilon)
+    _refuse_none(matrix.astype(object), TWO_64, 0, epsilon)
+    return matrix.astype(np.uint64)
 
 
 def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> None:
     """Raise an error if probabilities, or integers over 2**64, are not a channel at epsilon."""
     if not np.all((law > 0) & (law <= unit)):
-        what = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
-        raise ValueError(f"expected {what}, got values from {law.min()} to {law.max()}")
+        expectation = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
+        raise ValueError(f"expected {expectation}, got values from {law.min()} to {law.max()}")
     sums = law.sum(axis=0)
     far = np.flatnonzero(np.abs(sums - unit) > slack)
     if far.size:
-        what = "1" if unit == 1 else "2**64"
-        raise ValueError(f"column {far[0]} sums to {sums[far[0]]}, expected {what}")
+        expectation = "1" if unit == 1 else "2**64"
+        raise ValueError(f"column {far[0]} sums to {sums[far[0]]}, expected {expectation}")
     bound = exp_lower_bound(epsilon) * (1 + Fraction(slack))
     ends = zip(law.min(axis=1).tolist(), law.max(axis=1).tolist(), strict=True)
     ratio, row = max((Fraction(y) / Fraction(x), row) for row, (x, y) in enumerate(ends))

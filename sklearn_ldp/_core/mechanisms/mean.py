@@ -26,7 +26,9 @@ from .matrix import MatrixChannel
 N_LEVELS = 512_000_001
 _HALF = 16  # inputs on each side of 0
 _MANY = 5.0  # from this budget on there are twice as many, because 33 would add 1 % of variance
-_LEAST, _MOST = 0.2, 8.0  # the linear program is solved for budgets between these
+# The linear program is solved for budgets between these.
+_LEAST = 0.2
+_MOST = 8.0
 _SLACK = 2e-5  # share of exp(epsilon) that is reserved for the rounding to integers
 _REACH = 1.35  # range of the outputs, in units of the largest output of one bit
 _OUTPUTS = 80  # about half the number of outputs to choose from
@@ -34,7 +36,8 @@ _OUTPUTS = 80  # about half the number of outputs to choose from
 # value. The second constant is the number of users with the worst variance that it starts with.
 # Both were chosen by hand, so that 95 % intervals of 1 to 1,000 users have the coverage of
 # intervals with the worst variance, for populations in which every user has the worst variance.
-_STEADY, _BEGIN = 0.05, 4
+_STEADY = 0.05
+_BEGIN = 4
 
 
 class MeanTable(NamedTuple):
@@ -107,10 +110,12 @@ def _programme(
     values: np.ndarray, growth: float, half: int, worst_case: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the optimal probabilities of shape (half + 1, m), and their lower bounds (m,)."""
-    m, n = len(values), half + 1
-    inputs, each = np.arange(n) / half, sparse.eye_array(n * m)
+    m = len(values)
+    n = half + 1
+    inputs = np.arange(n) / half
+    each = sparse.eye_array(n * m)
     # An output and its mirror image share a bound. The last variable is the worst variance.
-    shared = _of_mirrored(m)
+    shared = _mirror_pairs(m)
     bounds = sparse.csr_array(np.tile(shared, (n, 1)))
 
     def sums(weights: np.ndarray) -> sparse.csr_array:
@@ -127,21 +132,21 @@ def _programme(
     equal = sparse.block_array([[sums(np.ones(m)), nothing], [sums(values), nothing]])
     limits = np.r_[np.zeros(2 * n * m), inputs**2], equal, np.r_[np.ones(n), inputs]
     worst = np.eye(upper.shape[1])[-1]
-    found = _solved(worst, upper, *limits)
+    solution = _solved(worst, upper, *limits)
     if worst_case > 1:  # the worst variance is now fixed; minimize the mean variance
         fixed = np.tile([0, np.inf], (len(worst), 1))
-        fixed[-1] = worst_case * found[-1]
-        mean = np.kron(_of_inputs(n), values**2)
-        found = _solved(np.r_[mean, np.zeros(shared.shape[1] + 1)], upper, *limits, fixed)
-    return found[: n * m].reshape(n, m), shared @ found[n * m : -1]
+        fixed[-1] = worst_case * solution[-1]
+        mean = np.kron(_input_weights(n), values**2)
+        solution = _solved(np.r_[mean, np.zeros(shared.shape[1] + 1)], upper, *limits, fixed)
+    return solution[: n * m].reshape(n, m), shared @ solution[n * m : -1]
 
 
-def _of_mirrored(m: int) -> np.ndarray:
+def _mirror_pairs(m: int) -> np.ndarray:
     """Return an indicator of shape (m, pairs) of the (m + 1) // 2 mirror pairs of m outputs."""
     return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
 
 
-def _of_inputs(n: int) -> np.ndarray:
+def _input_weights(n: int) -> np.ndarray:
     """Weights of n equidistant inputs: their shares of users who are spread evenly."""
     return np.r_[0.5, np.ones(n - 2), 0.5] / (n - 1)
 
@@ -149,12 +154,12 @@ def _of_inputs(n: int) -> np.ndarray:
 def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
     """Return the solution that minimizes a cost, with the limits in the form of `linprog`."""
     precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = linprog(cost, *limits, method="highs", options=precise)
-    if found.status != 0:
+    result = linprog(cost, *limits, method="highs", options=precise)
+    if result.status != 0:
         raise ArithmeticError(
-            f"LocalMean found no channel: {found.message} Choose another epsilon."
+            f"LocalMean found no channel: {result.message} Choose another epsilon."
         )
-    return np.asarray(found.x)
+    return np.asarray(result.x)
 
 
 def _exact_row(
@@ -194,7 +199,8 @@ class MeanMechanism(MatrixChannel):
 
     def __init__(self, table: MeanTable, n_steps: int | None = None) -> None:
         super().__init__(np.array(table.rows, dtype=np.uint64).T)
-        self.table, self.n_steps = table, n_steps or N_LEVELS // (len(table.rows) - 1)
+        self.table = table
+        self.n_steps = n_steps or N_LEVELS // (len(table.rows) - 1)
         #: The number that each output represents, of shape (m,).
         self.values = np.array([float(value) for value in table.values])
 
@@ -235,18 +241,24 @@ class MeanMechanism(MatrixChannel):
         # the inputs the mean must exceed the variance by this amount, but by little, and the
         # estimates should be close to each other, in units of the worst variance. The variables are
         # the values of the pairs of outputs, then the largest and the smallest value.
-        step, worst = 2 / (self.n_categories - 1), self.worst_variance
-        pairs = _of_mirrored(self.n_reports)
-        each, one = np.eye(pairs.shape[1]), np.ones((pairs.shape[1], 1))
+        step = 2 / (self.n_categories - 1)
+        worst = self.worst_variance
+        pairs = _mirror_pairs(self.n_reports)
+        identity = np.eye(pairs.shape[1])
+        ones = np.ones((pairs.shape[1], 1))
         chances = np.hstack([self.probabilities.T @ pairs, np.zeros((self.n_categories, 2))])
         needed = (self.variance(self._inputs) + step**2 / 4) / worst
         upper = np.vstack(
-            [-chances, np.hstack([each, -one, 0 * one]), np.hstack([-each, 0 * one, one])]
+            [
+                -chances,
+                np.hstack([identity, -ones, 0 * ones]),
+                np.hstack([-identity, 0 * ones, ones]),
+            ]
         )
-        cost = _of_inputs(self.n_categories) @ chances + _STEADY * np.eye(len(upper[0]))[-2]
+        cost = _input_weights(self.n_categories) @ chances + _STEADY * np.eye(len(upper[0]))[-2]
         cost[-1] = -_STEADY
-        found = _solved(cost, upper, np.r_[-needed, np.zeros(2 * len(each))])
-        return worst * (pairs @ found[:-2])
+        solution = _solved(cost, upper, np.r_[-needed, np.zeros(2 * len(identity))])
+        return worst * (pairs @ solution[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return an estimate of the mean variance of the values, from tallies of reports.
@@ -266,11 +278,12 @@ class MeanMechanism(MatrixChannel):
         """
         # Between two inputs the mean of the estimate is a straight line, which exceeds the square
         # by a sixth of the squared step on average.
-        x, law = self._inputs, self.probabilities.T
+        x = self._inputs
+        law = self.probabilities.T
         root = np.sqrt(law.mean(axis=0))
-        found = np.linalg.lstsq(law / root, x**2, rcond=1e-9)[0] / root
-        is_exact = np.allclose(law @ found, x**2, rtol=0, atol=1e-6)
-        return found - (x[1] - x[0]) ** 2 / 6 if is_exact else None
+        estimates = np.linalg.lstsq(law / root, x**2, rcond=1e-9)[0] / root
+        is_exact = np.allclose(law @ estimates, x**2, rtol=0, atol=1e-6)
+        return estimates - (x[1] - x[0]) ** 2 / 6 if is_exact else None
 
     def largest_weight(self, n_targets: int) -> float:
         """Return the maximum that a report adds to n times the mean, with [-1, 1] as [0, 1]."""

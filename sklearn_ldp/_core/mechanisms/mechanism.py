@@ -62,9 +62,10 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
         If the condition is false.
     """
     if not condition:
-        # No value: somebody may have sent an answer in the place of a report, and errors are kept.
-        came = f"an array of dtype {reports.dtype} and shape {reports.shape}"
-        raise ValueError(f"expected {expectation}, got {came}")
+        # The text shows no value, because a client may have sent an answer instead of a report, and
+        # errors are logged.
+        form = f"an array of dtype {reports.dtype} and shape {reports.shape}"
+        raise ValueError(f"expected {expectation}, got {form}")
 
 
 def counted_by_group(
@@ -76,7 +77,8 @@ def counted_by_group(
     """
     if not groups.size:
         return
-    first, n_groups = int(groups.min()), int(np.ptp(groups)) + 1
+    first = int(groups.min())
+    n_groups = int(np.ptp(groups)) + 1
     counts = np.bincount((groups - first) * n_codes + codes, minlength=n_groups * n_codes)
     by_group = counts.astype(np.int64, copy=False).reshape(n_groups, n_codes)
     present = np.flatnonzero(by_group.any(axis=1))
@@ -91,7 +93,7 @@ class ReportField(NamedTuple):
     name : str
         Name of the column.
     n_values : int
-        Number of values that an integer in this column can take.
+        Number of values that an integer in this column can have.
     width : int, default=None
         Number of integers that a report has in this column. If None, there is one, and reports have
         shape (n,). Files pack several bits, and store several bytes (of 256 values) unchanged.
@@ -240,7 +242,7 @@ class Mechanism(Uncached, ABC):
 
         Parameters
         ----------
-        codes : ndarray whose first axis is the users
+        codes : ndarray with the users as first axis
             Values in the encoding of the domain: usually category codes of shape (n,).
         coins : Coins
             The only source of randomness.
@@ -254,19 +256,19 @@ class Mechanism(Uncached, ABC):
     def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
         """Randomize codes in a form that is only good for `tally`, which counts it like reports.
 
-        For some mechanisms it takes longer to write a report than to add it up. Their `draw` may
+        For some mechanisms, writing a report is slower than adding it up. Their `draw` may
         return another form, which never leaves the process: an array of booleans, one row per user.
 
         Parameters
         ----------
-        codes : ndarray whose first axis is the users
+        codes : ndarray with the users as first axis
             As for `privatize`.
         coins : Coins
             As for `privatize`, which draws the same random bits.
 
         Returns
         -------
-        ndarray whose first axis is the users
+        ndarray with the users as first axis
             By default, the reports.
         """
         return self.privatize(codes, coins)
@@ -409,7 +411,7 @@ class Mechanism(Uncached, ABC):
 
         Parameters
         ----------
-        reports : array-like whose first axis is the users
+        reports : array-like with the users as first axis
             Integers, or whole numbers from a container without integers.
 
         Returns
@@ -451,20 +453,20 @@ class Mechanism(Uncached, ABC):
         return "", 0.0
 
     def settle(self, oracle: Any, domain: Any) -> bool:
-        """Return whether it is an oracle's mechanism, and complete one that a file has described.
+        """Return whether this is an oracle's mechanism, and complete a mechanism from a file.
 
         Parameters
         ----------
         oracle : estimator
             The oracle.
         domain : Domain or ndarray
-            Its categories.
+            The oracle's categories.
 
         Returns
         -------
         bool
-            True by default, because nothing is known. A mechanism that is quickly made takes its
-            attributes from that of the oracle, if the two are equal.
+            True by default. A mechanism with cheap construction overrides this method. It copies
+            the attributes of the oracle's mechanism if the two are equal.
         """
         return True
 
@@ -550,10 +552,12 @@ def privatize(
     inputs = [codes]
     if parts is not None:
         part: Any = mechanism.public_part
-        randomise, inputs = part.privatize, [codes, parts]
+        randomise = part.privatize
+        inputs = [codes, parts]
     pieces: Iterator[np.ndarray]
     if streams.is_secure:
-        coins, size = streams.block(0), chunk_users(mechanism)
+        coins = streams.block(0)
+        size = chunk_users(mechanism)
         spans = range(0, max(len(codes), 1), size)
         pieces = (randomise(*(x[start : start + size] for x in inputs), coins) for start in spans)
     else:
@@ -575,7 +579,7 @@ def _seeded(
 
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
-    """Join pieces with n rows in total; only one piece is in memory beside the result."""
+    """Join pieces with n rows in total; only one piece is in memory in addition to the result."""
     first = next(pieces)
     if len(first) == n:
         return first

@@ -31,7 +31,8 @@ def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> 
 
     Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
     """
-    rows, places = np.arange(len(codes)), codes >> 3
+    rows = np.arange(len(codes))
+    places = codes >> 3
     masks = (128 >> (codes & 7)).astype(np.uint8)
     before = packed[rows, places]
     packed[rows, places] = (before & ~masks) | (masks * bits)
@@ -67,22 +68,24 @@ class PackedReports(Mechanism):
         return (self._plain[0],) if self.is_packed else ()
 
     def check_reports(self, reports):
-        field, what = self._plain
-        n_bytes, width = self._n_bytes, reports.shape[1] if reports.ndim == 2 else 0
+        field, expectation = self._plain
+        n_bytes = self._n_bytes
+        width = reports.shape[1] if reports.ndim == 2 else 0
         if self.is_packed and width == n_bytes:
             return self._checked_bits(reports)
-        form = f"an array of shape (n, {field.width}) of {what}"
+        form = f"an array of shape (n, {field.width}) of {expectation}"
         if self.is_packed:
             form += f", or of packed bits of shape (n, {n_bytes})"
         expect(width == field.width and are_below(reports, field.n_values), form, reports)
-        return self._of_plain(reports, form)
+        return self._from_plain(reports, form)
 
     @abstractmethod
-    def _of_plain(self, reports: np.ndarray, form: str) -> np.ndarray:
+    def _from_plain(self, reports: np.ndarray, form: str) -> np.ndarray:
         """Convert reports from the plain form to the form of `report_fields`."""
 
     def _checked_bits(self, reports: np.ndarray) -> np.ndarray:
-        n_bits, n_bytes = self.n_places, self._n_bytes
+        n_bits = self.n_places
+        n_bytes = self._n_bytes
         expect(are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports)
         packed = reports.astype(np.uint8, copy=False)
         wrong = np.flatnonzero(packed[:, -1] & 255 >> (n_bits - 1 & 7) + 1)
@@ -116,7 +119,8 @@ def count_packed_bits(packed: np.ndarray) -> np.ndarray:
 
 
 def _count_few(rows: np.ndarray) -> np.ndarray:
-    total, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
+    total = np.zeros(8 * rows.shape[1], dtype=np.int64)
+    weight = 1
     # Ends: because the carries of a pass are fewer than half of its rows.
     while len(rows):
         carries = [rows[:0]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domains import Domain, codes_on_client
+from ..domains import Domain, codes_on_client, digest_causes
 from ..support.locks import cached_property
 from ..support.privacy import warn_once
 from ..support.random import RandomState
@@ -23,7 +23,8 @@ from .counts import Counts
 from .mechanism import Mechanism, are_below, expect, privatize
 
 # Above these limits, a collection would need gigabytes for its counts, or minutes per estimate.
-_MAX_CELLS, _MAX_OPERATIONS = 1 << 27, 10**10
+_MAX_CELLS = 1 << 27
+_MAX_OPERATIONS = 10**10
 _ERROR_RATE = 1e-9  # of the test of plain reports, because there may be a million batches
 _MOST_FAKE = 0.15  # share of fake reports up to which a server does not refuse the batch
 # These follow from the other entries, so they are mentioned only if nothing else differs.
@@ -85,7 +86,11 @@ class Reports(np.ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = super().__array_function__(func, types, args, kwargs)
         if func is np.concatenate:
-            source = _common({id(one): one for one in map(_source_of, args[0])}.values())
+            source = _common(
+                {
+                    id(array_source): array_source for array_source in map(_source_of, args[0])
+                }.values()
+            )
             return result if source is None else reports_of(result, source)
         return result
 
@@ -118,7 +123,7 @@ def _common(sources: Iterable[Any]) -> Any:
         wider = next((other for other in others if _differs(first, other)), first)
         if not any(_differs(wider, other) for other in (first, *others)):
             return wider
-        ours, theirs = (getattr(one, "configuration", one) for one in (first, wider))
+        ours, theirs = (getattr(x, "configuration", x) for x in (first, wider))
         pairs = {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
         return {name: a if a == b else f"{a} and {b}" for name, (a, b) in pairs.items()}
     return None
@@ -133,8 +138,8 @@ def _differs(source: Any, other: Any) -> bool:
 
 def _round_of(source: Any) -> Any:
     """The round of a protocol or of a configuration, which may come from any origin."""
-    of_dict = source.get("collection_round") if isinstance(source, dict) else None
-    return getattr(source, "collection_round", of_dict)
+    round_of_dict = source.get("collection_round") if isinstance(source, dict) else None
+    return getattr(source, "collection_round", round_of_dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +166,6 @@ class Protocol(Uncached):
         Number of shards that the reports are dealt to. Shards are counted separately if they fit
         in memory.
     n_jobs : int, default=None
-        Number of threads that add up reports; it does not change the result.
         Number of threads that add up reports; it does not change the result.
 
     Examples
@@ -253,10 +257,10 @@ class Protocol(Uncached):
             theirs = {**theirs, **{name: ours[name] for name in _OF_LISTS if name in ours}}
         if in_any_round and not (self.collection_round and theirs.get("collection_round")):
             theirs = {**theirs, "collection_round": self.collection_round}
-        what = configuration_difference(theirs, ours)
-        if not what and listed and self.domain != listed.domain:
+        difference = configuration_difference(theirs, ours, self.domain)
+        if not difference and listed and self.domain != listed.domain:
             return "the categories, or their order, differ"
-        return what
+        return difference
 
     # -- using it -----------------------------------------------------------------------------
     def privatize(
@@ -279,7 +283,7 @@ class Protocol(Uncached):
 
         Returns
         -------
-        Reports whose first axis is the users
+        Reports with the users as first axis
             The reports: an ndarray with this protocol attached.
 
         Raises
@@ -329,7 +333,7 @@ class Protocol(Uncached):
 
         Parameters
         ----------
-        reports : array-like whose first axis is the users
+        reports : array-like with the users as first axis
             The reports, as integers. If a protocol is attached to them, it must be this protocol.
             For an oracle, which has no rounds, the attached protocol may have any round.
         tests_totals : bool, default=False
@@ -338,12 +342,12 @@ class Protocol(Uncached):
             below 1e-9. They are refused if even 15 % of fake reports cannot explain the difference;
             otherwise there is one UserWarning.
         in_any_round : bool, default=True
-            Whether a protocol without a name of its round accepts reports of any round, as oracles
-            do.
+            Whether a protocol without a name of its round accepts reports of any round, like an
+            oracle.
 
         Returns
         -------
-        ndarray whose first axis is the users
+        ndarray with the users as first axis
             Plain reports in the form that `privatize` returns.
 
         Raises
@@ -354,17 +358,17 @@ class Protocol(Uncached):
         source = _source_of(reports)
         try:
             is_any = in_any_round or not _round_of(source)
-            what = source is not None and self.difference(source, in_any_round=is_any)
-            if what:
-                raise ValueError(f"they are of another collection: {what}")
+            difference = source is not None and self.difference(source, in_any_round=is_any)
+            if difference:
+                raise ValueError(f"they are of another collection: {difference}")
             checked = self.mechanism.as_reports(reports)
             if tests_totals and source is None:
-                what, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
-                expect(share < _MOST_FAKE, what, checked)
-                if what:
-                    text = f"{self.name} expects {what}. Either the clients use another epsilon or "
-                    text += f"are faulty, or at least about {share:.1%} of the reports are fake. "
-                    text += "Check the epsilon of the clients first."
+                expectation, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
+                expect(share < _MOST_FAKE, expectation, checked)
+                if expectation:
+                    text = f"{self.name} expects {expectation}. Either the clients use another "
+                    text += f"epsilon or are faulty, or at least about {share:.1%} of the reports "
+                    text += "are fake. Check the epsilon of the clients first."
                     warn_once(text, UserWarning, f"totals of {self.name}")
         except ValueError as error:
             raise ValueError(
@@ -396,7 +400,8 @@ class Protocol(Uncached):
     def _excess(self) -> str:
         if self.domain.is_open:
             return ""
-        cells, operations = self.mechanism.tally_size, self.mechanism.decode_operations(0)
+        cells = self.mechanism.tally_size
+        operations = self.mechanism.decode_operations(0)
         if cells <= _MAX_CELLS and operations <= _MAX_OPERATIONS:
             return ""
         return (
@@ -440,8 +445,10 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
     return protocol
 
 
-def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    """Describe how two configurations differ."""
+def configuration_difference(
+    theirs: dict[str, Any], ours: dict[str, Any], domain: Domain | None = None
+) -> str:
+    """Describe how two configurations differ; `domain` is our domain, if the caller has it."""
     # An entry with the value None counts as an entry, as in a JSON file.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
     # The mechanism of a column follows from the other entries.
@@ -449,24 +456,26 @@ def configuration_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> st
     telling = [key for key in keys if key not in (*_CONSEQUENCES, *parts)]
     if "n_categories" in telling:  # then the digests also differ
         telling = [key for key in telling if key != "domain_sha256"]
-    is_strings = ours.get("oracle") == "StringOracle"
+    causes = digest_causes(domain)
     if parts and not telling:
-        where = f"of {', '.join(parts)}" + ": another n_found or expected_n_users" * is_strings
-        return f"another mechanism, or another share of users or budget, {where}"
+        cause = f": {causes.parts}" if causes.parts else ""
+        names = ", ".join(parts)
+        return f"another mechanism, or another share of users or budget, of {names}{cause}"
     telling = telling or keys
     if telling == ["channel_sha256"]:
         return (
             "channel_sha256: another channel of the same question, so clients and servers that "
             "compute one need the same versions of NumPy and SciPy"
         )
-    domain = "the letters, max_length or n_found" if is_strings else "the categories or their order"
-    what = f"{domain}, " * ("domain_sha256" in telling)
-    return what + ", ".join(
+    differences = [
         f"{key} {_shown(theirs.get(key, _NOTHING))} instead of {_shown(ours[key])}"
         if key in ours
         else f"{_shown(key)} ({kind_of(theirs[key])}) instead of nothing"
         for key in telling
-    )
+    ]
+    if "domain_sha256" in telling:
+        differences.insert(0, causes.domain)
+    return ", ".join(differences)
 
 
 def _plain(value: Any) -> Any:

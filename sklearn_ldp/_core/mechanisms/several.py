@@ -132,7 +132,8 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     # Ends: because each pass makes at least one more question certain.
     while True:
         free = [i for i in range(len(exact)) if i not in certain]
-        rest, total = n_drawn - len(certain), sum(exact[i] for i in free)
+        rest = n_drawn - len(certain)
+        total = sum(exact[i] for i in free)
         above = [i for i in free if exact[i] * rest >= total] if rest else []
         if not above or not free:
             break
@@ -160,13 +161,13 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     n_drawn = ends[-1] // TWO_64
     starts = sorted({end % TWO_64 for end in ends})
     marks = [[start + k * TWO_64 for k in range(n_drawn)] for start in starts]
-    samples = [tuple(bisect_right(ends, mark) for mark in of_one) for of_one in marks]
+    samples = [tuple(bisect_right(ends, mark) for mark in points) for points in marks]
     return samples, [*starts[1:], TWO_64]
 
 
 # -- the questions of a user, and the positions of the answers -------------------------------------
 class Samples(Uncached, tag="samples"):
-    """The samples of questions, one of which each user answers; drawn with public randomness."""
+    """The samples of questions; each user answers one sample, drawn with public randomness."""
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
@@ -209,7 +210,7 @@ class Layout(Uncached, tag="layout"):
     """The positions, in a report, of the number of its sample and of the reports on questions."""
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
-        fields = [one.report_fields for one in mechanisms]
+        fields = [mechanism.report_fields for mechanism in mechanisms]
         if not all(fields):
             raise ValueError(
                 "The mechanisms of a survey must define report_fields, the columns of their "
@@ -217,8 +218,12 @@ class Layout(Uncached, tag="layout"):
             )
         self._samples = samples
         # The number of values of each integer in the reports on each question.
-        self._sizes = [[f.n_values for f in one for _ in range(f.width or 1)] for one in fields]
-        self._are_numbers = [len(one) == 1 and one[0].width is None for one in fields]
+        self._sizes = [
+            [f.n_values for f in own_fields for _ in range(f.width or 1)] for own_fields in fields
+        ]
+        self._are_numbers = [
+            len(own_fields) == 1 and own_fields[0].width is None for own_fields in fields
+        ]
 
     @property
     def longest(self) -> int:
@@ -232,7 +237,12 @@ class Layout(Uncached, tag="layout"):
         for questions in self._samples.questions.T:
             sizes = [self._sizes[j] for j in np.unique(questions).tolist()]
             width = max(map(len, sizes))
-            blocks.append([max(one[i] for one in sizes if i < len(one)) for i in range(width)])
+            blocks.append(
+                [
+                    max(own_sizes[i] for own_sizes in sizes if i < len(own_sizes))
+                    for i in range(width)
+                ]
+            )
         return blocks
 
     @cached_property
@@ -252,20 +262,21 @@ class Layout(Uncached, tag="layout"):
         if len(sizes) > _MANY_INTEGERS:
             return (*self._samples.number, ReportField("reports", max(sizes), len(sizes)))
         name = "report_{i}" if self._samples.n_drawn == 1 else "report_{k}_{i}"
-        of_places = (
+        fields = (
             ReportField(name.format(k=k, i=i), size)
             for k, block in enumerate(self._blocks)
             for i, size in enumerate(block)
         )
-        return (*self._samples.number, *of_places)
+        return (*self._samples.number, *fields)
 
     def expect(self, reports: np.ndarray) -> None:
         """Raise ValueError unless reports have valid numbers of samples and the right width."""
-        is_fine, what = reports.ndim == 2 and reports.shape[1] == self.width, ""
+        is_fine = reports.ndim == 2 and reports.shape[1] == self.width
+        detail = ""
         for number in self._samples.number:
             is_fine = is_fine and are_below(reports[:, 0], number.n_values)
-            what = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
-        expect(is_fine, f"an array of shape (n, {self.width}) of integers{what}", reports)
+            detail = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
+        expect(is_fine, f"an array of shape (n, {self.width}) of integers{detail}", reports)
 
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
@@ -332,7 +343,7 @@ class Several(Mechanism, tag="several"):
                 f"2**64 with a sum that is a multiple of 2**64, got {list(shares)}. Use "
                 "Several.drawn for probabilities."
             )
-        if any(getattr(one, "shares_overlap", False) for one in mechanisms):
+        if any(getattr(mechanism, "shares_overlap", False) for mechanism in mechanisms):
             raise TypeError(
                 "A question of a survey has one answer per user. Collect sets of items separately, "
                 "with an ItemOracle."
@@ -353,7 +364,7 @@ class Several(Mechanism, tag="several"):
             self.report_bytes: int = written + math.ceil(working)
         else:
             n_integers = 1 + self._layout.width - len(self._samples.number)
-            own_bytes = max(one.report_bytes for one in mechanisms)
+            own_bytes = max(mechanism.report_bytes for mechanism in mechanisms)
             self.report_bytes = 16 * n_integers + own_bytes
 
     @classmethod
@@ -393,14 +404,14 @@ class Several(Mechanism, tag="several"):
     @property
     def configuration(self) -> dict[str, Any]:
         configurations = []
-        for one, share in zip(self.mechanisms, self.shares, strict=True):
-            fields = [list(field) for field in one.report_fields]
-            of_support = {name: str(getattr(one, name, None)) for name in ("p", "q")}
-            said = {"share": share, **one.configuration, "report": fields, **of_support}
-            configurations.append(json.dumps(said, default=str))
+        for mechanism, share in zip(self.mechanisms, self.shares, strict=True):
+            fields = [list(field) for field in mechanism.report_fields]
+            support = {name: str(getattr(mechanism, name, None)) for name in ("p", "q")}
+            description = {"share": share, **mechanism.configuration, "report": fields, **support}
+            configurations.append(json.dumps(description, default=str))
         n_drawn = {} if self.n_drawn == 1 else {"n_sampled": self.n_drawn}
         if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
-            return {**{f"part_{j}": one for j, one in enumerate(configurations)}, **n_drawn}
+            return {**{f"part_{j}": text for j, text in enumerate(configurations)}, **n_drawn}
         # There may be thousands of questions, which are too many to write into each file.
         whole = "\n".join([*configurations, *map(repr, self.views or ())])
         digest = hashlib.sha256(whole.encode()).hexdigest()
@@ -430,17 +441,17 @@ class Several(Mechanism, tag="several"):
 
     @property
     def is_informative(self) -> bool:
-        return all(one.is_informative for one in self.mechanisms)
+        return all(mechanism.is_informative for mechanism in self.mechanisms)
 
     @property
     def report_bits(self) -> int:
-        own = np.array([one.report_bits for one in self.mechanisms])
+        own = np.array([mechanism.report_bits for mechanism in self.mechanisms])
         return bits_for(len(self.samples)) + int(own[self._samples.questions].sum(axis=1).max())
 
     def report_entropy(self, order: int = 1) -> float:
-        own = np.array([one.report_entropy(order) for one in self.mechanisms])
-        of_samples = own[self._samples.questions].sum(axis=1)
-        return mixture_entropy(np.log2(self.sample_probabilities), of_samples, order)
+        own = np.array([mechanism.report_entropy(order) for mechanism in self.mechanisms])
+        entropies = own[self._samples.questions].sum(axis=1)
+        return mixture_entropy(np.log2(self.sample_probabilities), entropies, order)
 
     @property
     def public_part(self) -> PublicPart | None:
@@ -466,7 +477,7 @@ class Several(Mechanism, tag="several"):
         Several
             The survey; questions with small mechanisms are unchanged.
         """
-        small = [one.for_enumeration() for one in self.mechanisms]
+        small = [mechanism.for_enumeration() for mechanism in self.mechanisms]
         return Several(small, self.shares, self.views)
 
     # -- what to expect -----------------------------------------------------------------------
@@ -515,7 +526,9 @@ class Several(Mechanism, tag="several"):
     def _kinds(self) -> tuple[list[int], np.ndarray]:
         """A question of each kind of mechanism, and the kind of each question."""
         numbers: dict[Mechanism, int] = {}
-        kinds = np.array([numbers.setdefault(one, len(numbers)) for one in self.mechanisms])
+        kinds = np.array(
+            [numbers.setdefault(mechanism, len(numbers)) for mechanism in self.mechanisms]
+        )
         return [int(np.argmax(kinds == kind)) for kind in range(len(numbers))], kinds
 
     # -- on the client ------------------------------------------------------------------------
@@ -572,9 +585,9 @@ class Several(Mechanism, tag="several"):
     def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield a question of each kind of mechanism that occurs, with the rows of its kind."""
         examples, kinds = self._kinds
-        of_rows = kinds[questions]
+        kind_of_row = kinds[questions]
         for kind, example in enumerate(examples):
-            rows = np.flatnonzero(of_rows == kind)
+            rows = np.flatnonzero(kind_of_row == kind)
             if rows.size:
                 yield example, rows
 
@@ -629,33 +642,37 @@ class Several(Mechanism, tag="several"):
 
         Returns
         -------
-        ndarray whose first axis is the users who answered
+        ndarray with the users who answered as first axis
             The reports.
         """
         return self.mechanisms[j].check_reports(self._layout.on(reports, j))
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        both, n = enumerate(self.mechanisms), len(self.mechanisms)
+        both = enumerate(self.mechanisms)
+        n = len(self.mechanisms)
         some = reports[: max(_TESTED_REPORTS // n, 1)]
-        said = (one.unlikely_total(self.reports_on(some, j), rate / n) for j, one in both)
-        return max(said, key=lambda one: one[1])
+        said = (
+            mechanism.unlikely_total(self.reports_on(some, j), rate / n) for j, mechanism in both
+        )
+        return max(said, key=lambda statement: statement[1])
 
     @cached_property
     def tally_size(self) -> int:
-        return len(self.mechanisms) + sum(one.tally_size for one in self.mechanisms)
+        return len(self.mechanisms) + sum(mechanism.tally_size for mechanism in self.mechanisms)
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        tally, asked = np.zeros(self.tally_size, dtype=np.int64), self._samples.asked(reports)
+        tally = np.zeros(self.tally_size, dtype=np.int64)
+        asked = self._samples.asked(reports)
         tally[: len(self.mechanisms)] = np.bincount(asked.ravel(), minlength=len(self.mechanisms))
         for j, rows, questions, k in self._at_places(reports):
             own = self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
-            for question, of_question in self.mechanisms[j].tally_each(own, questions):
-                tally[self._tally_places[question]] += of_question
+            for question, own_tally in self.mechanisms[j].tally_each(own, questions):
+                tally[self._tally_places[question]] += own_tally
         return tally
 
     @cached_property
     def _tally_places(self) -> list[slice]:
-        return _slices([one.tally_size for one in self.mechanisms])
+        return _slices([mechanism.tally_size for mechanism in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the tallies of one question.
@@ -676,7 +693,8 @@ class Several(Mechanism, tag="several"):
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
         super().check_tallies(tallies, sizes)
-        asked, expected = tallies[:, : len(self.mechanisms)], self.n_drawn * sizes
+        asked = tallies[:, : len(self.mechanisms)]
+        expected = self.n_drawn * sizes
         # Sums of integers may wrap around, while sums of floats only lose digits.
         is_off = np.abs(asked.sum(axis=1, dtype=float) - expected) > 0.5 + 1e-9 * expected
         is_off |= (asked.sum(axis=1) != expected) | np.any(asked > sizes[:, None], axis=1)
@@ -685,8 +703,8 @@ class Several(Mechanism, tag="several"):
                 f"the numbers of users who answered add up to {asked.sum(dtype=float):.0f}, "
                 f"expected {self.n_drawn} times the number of its reports, {sizes.sum()}"
             )
-        for j, one in enumerate(self.mechanisms):
-            one.check_tallies(*self.tallies_on(tallies, j))
+        for j, mechanism in enumerate(self.mechanisms):
+            mechanism.check_tallies(*self.tallies_on(tallies, j))
 
     def decode_operations(self, n_samples: int) -> int:
         return self._least_operations if n_samples == 0 else self._operations(n_samples)
@@ -697,19 +715,22 @@ class Several(Mechanism, tag="several"):
 
     def _operations(self, n_samples: int) -> int:
         return sum(
-            one.decode_operations(math.ceil(n_samples * pi))
-            for one, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)
+            mechanism.decode_operations(math.ceil(n_samples * pi))
+            for mechanism, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True)
         )
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
         both = enumerate(self.mechanisms)
-        decoded = [one.decode(self.tallies_on(tallies, j)[0]) for j, one in both]
+        decoded = [mechanism.decode(self.tallies_on(tallies, j)[0]) for j, mechanism in both]
         return np.concatenate([tallies[:, : len(self.mechanisms)], *decoded], axis=1)
 
     @cached_property
     def _decoded_places(self) -> list[slice]:
-        both = ((one, np.zeros((1, one.tally_size), dtype=np.int64)) for one in self.mechanisms)
-        return _slices([one.decode(tally).shape[1] for one, tally in both])
+        both = (
+            (mechanism, np.zeros((1, mechanism.tally_size), dtype=np.int64))
+            for mechanism in self.mechanisms
+        )
+        return _slices([mechanism.decode(tally).shape[1] for mechanism, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the decoded tallies of one question.

@@ -142,7 +142,9 @@ class Covariances:
         view: Any = None,
         single: Callable[[], np.ndarray] | None = None,
     ) -> None:
-        self._summands, self._view, self._single = summands, view, single
+        self._summands = summands
+        self._view = view
+        self._single = single
 
     def _pulled(self, rows: Any) -> Iterable[Any]:
         return [rows] * len(self._summands) if self._view is None else self._view.pull(rows)

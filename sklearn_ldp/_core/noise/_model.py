@@ -115,7 +115,35 @@ class _Reordered(NamedTuple):
 
 
 class Noise(Tagged, tag="noise"):
-    """The errors of an estimate as a sum of terms, for all kinds of estimates."""
+    """The errors of an estimate as a sum of independent terms, for all kinds of estimates.
+
+    The object is immutable.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        The independent errors.
+    n_samples : int, ndarray of shape (n_estimates,) or None
+        Number of users behind each estimate. None if it is unknown.
+    n_users : int, float, ndarray of shape (n_estimates,) or None
+        Number of users that the estimated frequencies refer to. It is larger than the number of
+        reports if the reporting users were drawn.
+    p, q : float or None
+        Probability that a report supports the user's own category, and one other category. None
+        if the estimate has no such reports.
+    grids : tuple of (mechanism, number)
+        `half_count` of the mechanism, divided by the number, is half the distance between possible
+        estimates.
+    has_slope : bool
+        Whether the variance of a category depends on its own frequency only, with the same slope
+        for all categories.
+    level : float, ndarray of shape (n_estimates,) or None
+        The standard deviation, if nothing else is known. It is stored because its square may be
+        too large or too small for a float.
+    draws : tuple of Term or None
+        The errors of drawing the users, which statements about a population add. None stands for
+        a single draw of `n_users`. The groups of a weighted mean were drawn separately.
+    """
 
     # The object computes the covariance of the linear answers `matrix @ estimate` for given true
     # frequencies. The errors are a sum of independent terms: errors of the reports, and errors of
@@ -132,24 +160,16 @@ class Noise(Tagged, tag="noise"):
     # fixed. In particular the users are fixed if no term states that they were drawn.
     # [1] W. G. Cochran, "Sampling techniques", third edition, Wiley 1977, theorem 2.2.
 
-    terms: tuple[Term, ...]  # the independent errors
-    n_samples: Any  # (n_estimates,): number of users behind each estimate; None if unknown
-    # (n_estimates,): number of users that the estimated frequencies refer to. It is larger than the
-    # number of reports if the reporting users were drawn. If None, `n_samples`.
+    # Files are checked against these types. This class is not a dataclass, because `replace` could
+    # then change `n_samples` but not the terms. `NoiseModel` computes the terms, so it can be one.
+    terms: tuple[Term, ...]
+    n_samples: Any
     n_users: Any
-    # p, q: probabilities that a report supports the user's own category, and one other category;
-    # None if the estimate has no such reports.
     p: Any
     q: Any
-    # Pairs of a law and a number (n_estimates,): `half_count` of the law divided by the number is
-    # half the distance between possible estimates.
     grids: tuple[tuple[Any, Any], ...]
-    # Whether the variance of a category depends on its own frequency only, with the same slope for
-    # all categories.
     has_slope: bool
-    level: Any  # the standard deviation, if it alone is known: its square may be no float
-    # The errors of a draw of the users, which statements about a population add. If None, a single
-    # draw of `n_users`; the groups of a weighted mean were drawn separately.
+    level: Any
     draws: tuple[Term, ...] | None = None
 
     def __init__(
@@ -165,7 +185,7 @@ class Noise(Tagged, tag="noise"):
         level: float | None = None,
         draws: Sequence[Term] | None = None,
     ) -> None:
-        vars(self).update(
+        vars(self).update(  # because `__setattr__` refuses every change
             terms=tuple(terms),
             n_samples=n_samples,
             n_users=n_samples if n_users is None else n_users,
@@ -206,7 +226,9 @@ class Noise(Tagged, tag="noise"):
         Noise
             The noise.
         """
-        n_samples, p, q = _checked(n_samples), getattr(law, "p", None), getattr(law, "q", None)
+        n_samples = _checked(n_samples)
+        p = getattr(law, "p", None)
+        q = getattr(law, "q", None)
         if p is not None and q is not None:
             p, q = float(p), float(q)
         grids = [(law, n_samples)]
@@ -639,7 +661,8 @@ class Noise(Tagged, tag="noise"):
         Covariances
             An operator: ``variances(rows)``, ``matrix(rows)`` and ``product(vector)``.
         """
-        f, parts = np.asarray(frequencies, dtype=np.float64), list[list[Any]]()
+        f = np.asarray(frequencies, dtype=np.float64)
+        parts = list[list[Any]]()
         for term in self.terms:
             factor = float(np.ravel(term.times(1.0))[0])
             alike = next((part for part in parts if part[1].is_like(term)), None)
@@ -784,9 +807,17 @@ class NoiseModel(Noise, tag="noise-model"):
     n_samples: Any
 
     def __post_init__(self) -> None:
-        law, n = support_law(self.p, self.q), _checked(self.n_samples)
-        terms, grids = [Term(law, 1.0, n)], [(law, n)]
-        super().__init__(terms, n, p=self.p, q=self.q, grids=grids, has_slope=True)
+        law = support_law(self.p, self.q)
+        n = _checked(self.n_samples)
+        # The fields p, q and n_samples determine all other attributes.
+        super().__init__(
+            terms=[Term(law, 1.0, n)],
+            n_samples=n,
+            p=self.p,
+            q=self.q,
+            grids=[(law, n)],
+            has_slope=True,
+        )
 
 
 def _checked(n_users: ArrayLike) -> Any:

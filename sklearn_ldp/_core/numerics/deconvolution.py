@@ -21,7 +21,8 @@ from scipy.special import softmax
 # for _SUM_WEIGHT, which was not measured. The joint effect of the others is measured by `python -m
 # benchmarks.accuracy._weak_frequencies`, on populations that were not used to choose them.
 _CELL = 1 / 10  # estimates this close together, in sigma, count as equal while fitting
-_MOST_NODES, _FINE = 2000, 1 / 100  # more distinct estimates are interpolated between such cells
+_MOST_NODES = 2000  # more distinct estimates are interpolated between cells of this width
+_FINE = 1 / 100
 _STEP = 1 / 6  # of the grid of the prior, in sigma
 _NEAR = 10.0  # up to here, in sigma, that grid is even; beyond, every estimate adds a point to it
 _MOST_CELLS = 400  # beyond _NEAR; still larger estimates are too sparse to learn from
@@ -113,7 +114,10 @@ class CountLaw:
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log density, per unit of z, up to the same constant as the normal distribution."""
-        p, q, n, unit = self.p, self.q, self.n, self.unit
+        p = self.p
+        q = self.q
+        n = self.n
+        unit = self.unit
         count = np.clip(n * q + unit * z[:, None], _LEAST_COUNT, n - _LEAST_COUNT)
         mean = n * q + unit * theta
         if self.is_sample:
@@ -125,9 +129,11 @@ class CountLaw:
         b = holders * p * (1 - q) + others * q * (1 - p) - count * (p * (1 - q) + q * (1 - p))
         root = np.sqrt(b**2 + 4 * a * c)
         x = np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
-        one, two = 1 - p + p * x, 1 - q + q * x
-        log = holders * np.log(one) + others * np.log(two) - count * np.log(x)
-        variance = (holders * p * (1 - p) / one**2 + others * q * (1 - q) / two**2) * x
+        holder_factor, other_factor = 1 - p + p * x, 1 - q + q * x
+        log = holders * np.log(holder_factor) + others * np.log(other_factor) - count * np.log(x)
+        variance = (
+            holders * p * (1 - p) / holder_factor**2 + others * q * (1 - q) / other_factor**2
+        ) * x
         return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
@@ -142,7 +148,8 @@ def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> Count
     """Return the distribution of support counts if the counts are too small to be normal."""
     if support_law is None:
         return None
-    p, n = min(float(support_law.p), 1 - _LEAST_COUNT), float(np.ravel(support_law.n_samples)[0])
+    p = min(float(support_law.p), 1 - _LEAST_COUNT)
+    n = float(np.ravel(support_law.n_samples)[0])
     law = CountLaw(p, float(support_law.q), n, is_sample)
     has_noise = n_categories * law.unit**2 >= _NOBODY
     return law if has_noise and law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
@@ -165,7 +172,8 @@ def odds_of_equal(support_law: Any, n_categories: int) -> float:
     if support_law is None:
         return 0.0
     p, q, n = (float(np.ravel(x)[0]) for x in (support_law.p, support_law.q, support_law.n_samples))
-    telling, by_chance = n * (p - q) / n_categories, n * q * (1 - q)
+    telling = n * (p - q) / n_categories
+    by_chance = n * q * (1 - q)
     return (_TELLING / telling * min(1, _BY_CHANCE / max(by_chance, 1))) ** 2
 
 
@@ -326,12 +334,14 @@ class Sample:
         values, self.counts = cells(np.sort(self.z))
         near = np.count_nonzero(values <= _NEAR)
         kept = slice(near + _MOST_CELLS)
-        self.far, self.n_far = values[kept.stop :], self.counts[kept.stop :]
-        values, self.counts = values[kept], self.counts[kept]
+        self.far = values[kept.stop :]
+        self.n_far = self.counts[kept.stop :]
+        values = values[kept]
+        self.counts = self.counts[kept]
         self.size = self.counts.sum()
         # The sum of all frequencies implies the mean of the frequencies that are not far out.
-        of_all = self.top * (1.0 if total is None else total)
-        self.mean = np.clip((of_all - self.far @ self.n_far) / self.size, 0, self.top)
+        expected_sum = self.top * (1.0 if total is None else total)
+        self.mean = np.clip((expected_sum - self.far @ self.n_far) / self.size, 0, self.top)
         # Weight of the penalty for priors whose mean differs from the sample mean.
         few = (_MEAN_WEIGHT / max(self.mean, 1e-9)) ** 2 if has_counts else 0.0
         self.sum_weight = max(_SUM_WEIGHT * self.size, few) if total is None else 0.0
@@ -349,11 +359,12 @@ class Sample:
         # A single category that has a large share is visible in spite of the noise.
         if self.mean >= _FLAT or odds == 0:
             return weights, weights
-        equal, heavy = self.at(self.mean), self.one_heavy()
+        equal = self.at(self.mean)
+        heavy = self.one_heavy()
         priors = np.vstack([weights, equal, heavy])
         log_odds = np.full(len(priors), np.log(odds * max(_ONE_HEAVY, 1e-300) / max(len(heavy), 1)))
         log_odds[:2] = 0, np.log(odds * (1 - _ONE_HEAVY))
-        share = np.round(softmax(log_odds + [self.log_likelihood(one) for one in priors]), 3)
+        share = np.round(softmax(log_odds + [self.log_likelihood(prior) for prior in priors]), 3)
         share = share / share.sum()  # rarer shares do not occur
         return share @ priors, priors[np.argmax(share)]
 
@@ -368,11 +379,12 @@ class Sample:
 
     def one_heavy(self):
         """Priors in which one category has a share and the others are equal; one row per share."""
-        total, part = self.mean * self.size, 1 / self.size
+        total = self.mean * self.size
+        part = 1 / self.size
         shares = _HEAVY_SHARES[(self.mean < _HEAVY_SHARES * self.top) & (self.size > 1)]
         rest = np.maximum(total - shares * self.top, 0) / max(self.size - 1, 1)
         pairs = zip(shares * self.top, rest, strict=True)
-        rows = [part * self.at(one) + (1 - part) * self.at(others) for one, others in pairs]
+        rows = [part * self.at(first) + (1 - part) * self.at(rest) for first, rest in pairs]
         return np.reshape(rows, (-1, len(self.theta)))
 
     def log_likelihood(self, weights):
@@ -441,7 +453,9 @@ def fit_family(sample, basis, *, sum_known, start=None):
     # from 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the Hessian,
     # because the likelihood is not concave. It starts at the member of the family that is nearest
     # to the weights `start`.
-    theta, counts, likelihood = sample.theta, sample.counts, sample.likelihood
+    theta = sample.theta
+    counts = sample.counts
+    likelihood = sample.likelihood
     log_base = np.log(sample.base)
     strength = sample.sum_weight if sum_known else 0.0
 
@@ -483,7 +497,8 @@ def _ascend(alpha, state, derivatives):
     for _ in range(100):
         gradient, curvature = derivatives(alpha, *here)
         sizes, axes = np.linalg.eigh(curvature)
-        sizes, along = np.abs(sizes), axes.T @ gradient
+        sizes = np.abs(sizes)
+        along = axes.T @ gradient
         # Ends: because the damping grows eightfold in each pass.
         while damping < 1e12:
             step = axes @ (along / (sizes + damping * sizes.max()))
@@ -508,7 +523,8 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
     # solve the quadratic approximation over the simplex by non-negative least squares. At the
     # optimum `counts @ (likelihood / marginal)` is at most d everywhere, and d where the prior
     # is positive. The log likelihood of the result is within `tol` d of the optimum.
-    counts, likelihood = sample.counts, sample.likelihood
+    counts = sample.counts
+    likelihood = sample.likelihood
     n_grid = likelihood.shape[1]
     root = np.sqrt(counts)
     strength = sample.sum_weight if isinstance(sample.law, CountLaw) else 0.0
@@ -556,7 +572,8 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
-    off, move = weights @ sample.theta - sample.mean, (target - weights) @ sample.theta
+    off = weights @ sample.theta - sample.mean
+    move = (target - weights) @ sample.theta
     for step in 0.5 ** np.arange(27.0):
         new = (1 - step) * marginal + step * ahead
         with np.errstate(divide="ignore"):
@@ -573,7 +590,8 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
 def gaussians(sample):
     """Gaussian priors with the sample mean, cut off at 0; one row per standard deviation."""
     # For each standard deviation, Newton's method finds the tilt that gives the mean.
-    theta, mean = sample.theta, sample.mean
+    theta = sample.theta
+    mean = sample.mean
     spreads = np.geomspace(_NARROWEST, max(2 * mean, _NARROWEST), _N_SPREADS)[:, None]
     log = np.log(even_measure(theta)) - 0.5 * ((theta - mean) / spreads) ** 2
     tilts = np.zeros_like(spreads)
@@ -591,7 +609,9 @@ def fit_average(sample):
     """Average the NPMLE, four smooth priors and Gaussian ones by their likelihood (unpublished)."""
     # The smooth priors are log-quadratic or log-cubic in asinh(theta), with or without an atom at
     # 0. They and the NPMLE have Akaike weights. A Gaussian prior has no fitted parameter.
-    priors, scores, smooth = [], [], None
+    priors = []
+    scores = []
+    smooth = None
     for degree in (2, 3):
         basis = polynomial_basis(sample.theta, degree)
         smooth = fit_family(sample, basis, sum_known=True, start=smooth)
@@ -648,7 +668,8 @@ def posterior_mean(
         standard deviations.
     """
     std = least_level(std)
-    support, log_weights = np.asarray(support) / std, np.log(weights)
+    support = np.asarray(support) / std
+    log_weights = np.log(weights)
     law = law or NormalLaw(slope / std)
     z, back = np.unique(scaled(f, std, slope), return_inverse=True)
     nodes = z

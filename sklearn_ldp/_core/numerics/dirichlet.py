@@ -1,8 +1,8 @@
 """Posterior means of a few frequencies that sum to 1, under a mixture of Dirichlet priors.
 
-Everything is in units of the noise, as in `deconvolution.py`. The density of a Dirichlet prior and
-that of independent estimates are products over the categories. So the posterior is the law of
-independent variables given their sum, which convolutions on a lattice compute without sampling.
+All numbers are in units of the noise, as in `deconvolution.py`. The densities of a Dirichlet prior
+and of independent estimates are products over the categories. So the posterior is the distribution
+of independent variables given their sum, which convolutions on a lattice compute without sampling.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from scipy.special import betainc, gammaln, logsumexp
 from .deconvolution import LaplaceLaw, NormalLaw
 from .simplex import norm_sub
 
-# Sums of the parameters of the Dirichlet priors, from one answer that everybody has to nearly equal
-# answers, and their probabilities. That of the first is the noise level, because one answer of all
-# is what weak data confuse with others. The last prior is that all frequencies are equal. Chosen on
-# 2026-11-28 among 45 (grids of sums, their weights, weights of both ends) on 400 cells of 2 to 10
-# answers and 900 with normal noise; `python -m benchmarks.accuracy.simple_questions` shows others.
+# Sums of the parameters of the Dirichlet priors, from a single answer of all users to nearly equal
+# answers, and their probabilities. The probability of the first sum is the noise level, because
+# weak data cannot exclude a single answer of all users. Under the last prior all frequencies are
+# equal. Chosen on 2026-11-28 among 45 variants (grids of sums, their weights, weights of both ends)
+# on 400 settings of 2 to 10 answers and 900 settings with normal noise;
+# `python -m benchmarks.accuracy.simple_questions` shows other settings.
 _SUMS = np.array([0.1, 0.3, 1, 3, 10, 30, 100])
-_WEIGHTS = np.array([0.1, 0.5, 0.3, 0.05, 0.03, 0.02])  # of all sums but the first, before scaling
-_MOST_OF_ONE = 0.5  # greatest probability of the first sum
-_EQUAL, _MOST_EQUAL = 0.004, 0.2  # probability of equal frequencies, over d**1.5, and the greatest
+_WEIGHTS = np.array([0.1, 0.5, 0.3, 0.05, 0.03, 0.02])  # of the other sums, before scaling
+_MOST_OF_ONE = 0.5  # maximum probability of the first sum
+_EQUAL = 0.004  # probability of equal frequencies, over d**1.5
+_MOST_EQUAL = 0.2  # maximum probability of equal frequencies
 # Chosen by hand; they bound errors of computation.
 _STEP = 1 / 4  # of the lattice, in sigma
 _FEWEST = 64  # steps of the lattice at least
@@ -74,42 +76,42 @@ def few_frequencies(
     law: NormalLaw | LaplaceLaw | KnownVariances,
     sizes: np.ndarray | None = None,
 ) -> FewFrequencies:
-    """Return the posterior of frequencies whose sum is known.
+    """Return the posterior of frequencies with a known sum.
 
     Shapes: z (d,), sizes (d,).
     z: estimates with independent errors, at least two.
     total: the sum of the frequencies.
-    law: the law of an estimate given its frequency.
-    sizes: number of alike categories whose frequencies each one is the sum of; None takes all
-    as equal.
+    law: the distribution of an estimate given its frequency.
+    sizes: number of exchangeable categories that each frequency adds up; if None, equal numbers.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
-    d, centre = len(z), total * norm_sub(z / total)
+    d = len(z)
+    centre = total * norm_sub(z / total)
     lattice = _Lattice.around(centre, total, float(law.spread(centre).max()))
     log = law.log_density(z, lattice.places * lattice.step)
     parts = np.full(d, 1 / d) if sizes is None else sizes / sizes.sum()
     means, log_evidence = _means(lattice, log, centre, parts)
-    of_equal = float(law.log_density(z, total * parts[:, None]).sum())
-    score = _log_prior(d, total) + np.append(log_evidence, of_equal)
+    log_equal = float(law.log_density(z, total * parts[:, None]).sum())
+    score = _log_prior(d, total) + np.append(log_evidence, log_equal)
     shares = np.exp(score - logsumexp(score))
     average = np.clip(shares @ np.vstack([means, total * parts]), 0, total)
     if sizes is not None:
         return FewFrequencies(average, shares)
-    # Equal estimates have equal means, and larger ones larger means, in spite of rounding.
+    # Equal estimates get equal means, and larger estimates larger means, in spite of rounding.
     rising = np.maximum.accumulate(average[first])[back]
     return FewFrequencies(rising, shares)
 
 
 def _log_prior(d: int, total: float) -> np.ndarray:
     """Return the logarithms of the probabilities of the priors."""
-    of_one = min(1 / total, _MOST_OF_ONE)
-    of_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
-    dirichlet = np.append(of_one, (1 - of_one) * _WEIGHTS / _WEIGHTS.sum())
-    return np.log(np.append((1 - of_equal) * dirichlet, of_equal))
+    share_of_one = min(1 / total, _MOST_OF_ONE)
+    share_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
+    dirichlet = np.append(share_of_one, (1 - share_of_one) * _WEIGHTS / _WEIGHTS.sum())
+    return np.log(np.append((1 - share_equal) * dirichlet, share_equal))
 
 
 class _Lattice(NamedTuple):
-    """Points on which the density of each frequency is known: those near its estimate."""
+    """Points near the estimate of each frequency, on which its density is computed."""
 
     places: np.ndarray  # (d, width): whole numbers, in steps
     step: float  # in units of the noise
@@ -137,16 +139,16 @@ def _means(
     d, width = places.shape
     alpha = (_SUMS[:, None] * parts)[:, :, None]
     # The density of the prior has a pole at 0, where half a step of it counts.
-    of_zero = alpha * np.log(0.5) - np.log(alpha)
-    log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), of_zero)
+    at_zero = alpha * np.log(0.5) - np.log(alpha)
+    log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), at_zero)
     away = places - centre[:, None] / step
     density, log_total = _tilted(log_prior + log, away)
     # What is beyond so many standard deviations of the sum is negligible.
     n = next_fast_len(int(min(d, 2 * np.sqrt(d)) * width), real=True)
     waves, moments = rfft(density, n), rfft(density * away, n)
-    one = np.ones_like(waves[:, :1])
-    before = np.cumprod(np.concatenate([one, waves[:, :-1]], axis=1), axis=1)
-    after = np.cumprod(np.concatenate([one, waves[:, :0:-1]], axis=1), axis=1)[:, ::-1]
+    ones = np.ones_like(waves[:, :1])
+    before = np.cumprod(np.concatenate([ones, waves[:, :-1]], axis=1), axis=1)
+    after = np.cumprod(np.concatenate([ones, waves[:, :0:-1]], axis=1), axis=1)[:, ::-1]
     # The inverse transform, at the known sum alone.
     frequency = np.arange(waves.shape[2])
     at_sum = np.exp(2j * np.pi / n * frequency * (round(size - places[:, 0].sum()) % n)) * 2 / n
@@ -160,12 +162,11 @@ def _means(
 
 
 def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return densities whose sum is near what is known, and the logarithm of their factor.
+    """Return densities with a sum near the known sum, and the logarithm of their factor.
 
     Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
-    away: the distance of each point from the centre; the distances of the frequencies have the
-    sum 0.
-    To multiply every density by ``exp(-tilt * away)`` changes nothing given the sum.
+    away: the distance of each point from the center; the distances of the frequencies sum to 0.
+    Given the sum, a factor ``exp(-tilt * away)`` of every density changes nothing.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST
@@ -177,7 +178,8 @@ def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         density /= factor
         means = np.einsum("ndw,dw->nd", density, away)
         squares = np.einsum("ndw,dw->nd", density, away**2)
-        gap, variance = means.sum(axis=1), np.maximum(squares - means**2, 0).sum(axis=1)
+        gap = means.sum(axis=1)
+        variance = np.maximum(squares - means**2, 0).sum(axis=1)
         is_near = np.abs(gap) <= _NEAR * np.sqrt(variance) + 1e-6
         if is_near.all():
             break

@@ -119,7 +119,8 @@ def _digits(n: np.ndarray, base: int, length: int) -> np.ndarray:
 @lru_cache(maxsize=32)
 def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the tables of sums, negatives and products of GF(p**m)."""
-    order, weights = p**m, p ** np.arange(m)
+    order = p**m
+    weights = p ** np.arange(m)
     digits = _digits(np.arange(order), p, m)
     total = (digits[:, None] + digits[None]) % p @ weights
     negative = -digits % p @ weights

@@ -86,7 +86,8 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
         for length, starts in _cover(first, size, longest).items()
     }
     best = [(-np.inf, first), (-np.inf, first)]
-    done, length = [], longest
+    done = []
+    length = longest
     while length >= 1:
         if length in waiting:
             here = tuple(np.concatenate(x) for x in zip(*waiting.pop(length), strict=True))
@@ -210,7 +211,8 @@ class Posterior:
         counts: estimated counts in increasing order.
         """
         # The density has the same unknown constant factor as the prior.
-        results, start = [], 0
+        results = []
+        start = 0
         while start < len(counts):
             # Counts that are close together share their nodes.
             near = np.searchsorted(counts, counts[start] + 4 * self.std)
@@ -299,7 +301,8 @@ class Posterior:
         """Cubic polynomials on cells, which are halved until they are precise."""
         ends, at = np.unique(np.concatenate([starts, stops]), return_inverse=True)
         mean, variance, _ = self.moments(ends)
-        values, slopes = mean[at], variance[at] / self.std**2
+        values = mean[at]
+        slopes = variance[at] / self.std**2
         m = len(starts)
         left = [starts, values[:m], slopes[:m]]
         right = [stops, values[m:], slopes[m:]]
@@ -350,7 +353,8 @@ class Cells:
         index = np.floor(counts / width)
         numbers, self.cell = np.unique(index, return_inverse=True)
         self.left, self.right = numbers * width, (numbers + 1) * width
-        self.position, self.width = counts / width - index, width
+        self.position = counts / width - index
+        self.width = width
 
     def weights(self, row, n_rows):
         """Return the ends of the cells, and their weights in sums over the counts of each row.
@@ -364,5 +368,5 @@ class Cells:
         v0, s0, v1, s1 = _hermite(self.position, self.width)
         places = np.tile(row, 2), np.concatenate([at[self.cell], at[m + self.cell]])
         shape = n_rows, len(ends)
-        of_values = csr_array((np.concatenate([v0, v1]), places), shape)
-        return ends, of_values, csr_array((np.concatenate([s0, s1]), places), shape)
+        value_matrix = csr_array((np.concatenate([v0, v1]), places), shape)
+        return ends, value_matrix, csr_array((np.concatenate([s0, s1]), places), shape)

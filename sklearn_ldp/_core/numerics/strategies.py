@@ -103,7 +103,8 @@ def _descended(
     # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
     # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
     # loss would stop the descent. The start need not be a channel at this epsilon.
-    ratio, d = math.exp(epsilon), start.shape[1]
+    ratio = math.exp(epsilon)
+    d = start.shape[1]
     low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
     if not 1 / ratio < low.sum() < 1:
         low *= 2 / ((1 + ratio) * low.sum())  # the middle, which leaves room on both sides
@@ -111,7 +112,7 @@ def _descended(
     loss, gradient = channel_loss(channel, gram)
     best, best_loss = channel, loss
     n_steps = n_steps if math.isfinite(loss) else 0
-    velocity, of_low, step = np.zeros_like(channel), np.zeros_like(low), 1e-2
+    velocity, low_velocity, step = np.zeros_like(channel), np.zeros_like(low), 1e-2
     losses: list[float] = []
     for _ in range(n_steps):
         losses = [*losses[1 - _LOOK_BACK :], loss]
@@ -125,7 +126,7 @@ def _descended(
         # Ends: because each pass multiplies the step by 0.7.
         while step > _LEAST_STEP:
             move = 0.9 * velocity - step * scale * tangent
-            move_low = np.maximum(0.9 * of_low - step * scale * pull, -low / 2)
+            move_low = np.maximum(0.9 * low_velocity - step * scale * pull, -low / 2)
             new_low = _feasible(low + move_low, ratio)
             rise = new_low - low
             moved = channel + np.where(at_low, rise, np.where(at_high, ratio * rise, move))
@@ -133,10 +134,10 @@ def _descended(
             new_loss, new_gradient = channel_loss(new, gram)
             if new_loss <= max(losses):
                 break
-            velocity, of_low, step = velocity / 2, of_low / 2, 0.7 * step
+            velocity, low_velocity, step = velocity / 2, low_velocity / 2, 0.7 * step
         else:
             break
-        velocity, of_low, step = new - channel, new_low - low, 1.05 * step
+        velocity, low_velocity, step = new - channel, new_low - low, 1.05 * step
         channel, low, loss, gradient = new, new_low, new_loss, new_gradient
         if loss < best_loss:
             best, best_loss = channel, loss
@@ -175,7 +176,8 @@ def _random_rows(
     """Return a start with random rows that have the covariance of the queries."""
     # For prefixes the rows are random walks, hence smooth. An output is likely for the inputs at
     # which its row is above a random quantile, between 1 / (E + 1) and 1/2 of all inputs.
-    ratio, d = math.exp(epsilon), len(gram)
+    ratio = math.exp(epsilon)
+    d = len(gram)
     centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     weights, axes = np.linalg.eigh(centred)
     walks = rng.normal(size=(n_outputs, d)) @ (axes * np.sqrt(np.maximum(weights, 0))).T
@@ -203,7 +205,8 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
 
 def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
     """Move a channel away from the uninformative channel, until the ratio in some row is E."""
-    ratio, mean = math.exp(epsilon), channel.mean(axis=1, keepdims=True)
+    ratio = math.exp(epsilon)
+    mean = channel.mean(axis=1, keepdims=True)
     low, high = channel.min(axis=1), channel.max(axis=1)
     rates = high - ratio * low + (ratio - 1) * mean[:, 0]
     length = np.min((ratio * low - high) / np.maximum(rates, np.finfo(float).tiny))
@@ -222,7 +225,8 @@ def optimised_channel(
     """
     # The problem is not convex, so the result depends on the start. Several starts, each with a
     # fixed seed, run for a quarter of the steps. The best is then improved further.
-    d, rng = len(gram), np.random.default_rng(0)
+    d = len(gram)
+    rng = np.random.default_rng(0)
     m = max(2 * d, min(4 * d, 64))
     # A small weight on every input keeps the answers to all other queries unbiased.
     scale = np.trace(gram) / d

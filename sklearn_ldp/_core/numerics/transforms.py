@@ -47,7 +47,8 @@ def _by_products(x: np.ndarray) -> np.ndarray:
 
 def _by_pairs(x: np.ndarray) -> np.ndarray:
     """Transform by additions and subtractions of integers that floats cannot represent exactly."""
-    shape, size = x.shape, x.shape[-1]
+    shape = x.shape
+    size = x.shape[-1]
     step = 1
     while step < size:
         pairs = x.reshape(*shape[:-1], size // (2 * step), 2, step)
@@ -81,11 +82,14 @@ def contract(
     # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
     # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`. The other digits follow in the same way; at the end t =
     # s. The cost is O(k g**(k + 2)) for tables of g**(k + 1) counts.
-    g, k, m = field.order, n_digits, len(tables)
+    g = field.order
+    k = n_digits
+    m = len(tables)
     table = tables.reshape(1, m, g, g ** (k - 1), g)
     for j in reversed(range(k)):
         # Axes: digits of v computed so far, table, digit a_j, digits below, t.
-        n_above, n_below = table.shape[0], g**j
+        n_above = table.shape[0]
+        n_below = g**j
         flat = np.ascontiguousarray(table.transpose(2, 4, 0, 1, 3)).reshape(g * g, -1)
         # Only the first, highest digit can be limited by the number of codes.
         n_asked = min(g, -(-n_codes // n_below)) if n_above == 1 else g
@@ -101,7 +105,8 @@ def _sum_over_digit(
     field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
 ) -> np.ndarray:
     """Return the sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
-    g, n_columns = field.order, flat.shape[1]
+    g = field.order
+    n_columns = flat.shape[1]
     summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
     some = max(_PLACES // (g * n_values), 1)
     for first in range(0, n_asked, some):
@@ -164,7 +169,8 @@ class LinearFunctions:
     def _products(self) -> tuple[int, np.ndarray | None]:
         """A number h of digits, and a table of <x, y> for all x, y of h digits if it is small."""
         # Without a table, h is 1, and digits are multiplied as numbers modulo g.
-        g, field = self.field.order, self.field
+        g = self.field.order
+        field = self.field
         n_low = next(h for h in range(1, 18) if g ** (2 * h + 2) > _MAX_PRODUCTS)
         if field.degree == 1 and n_low == 1:
             return 1, None
@@ -204,7 +210,8 @@ class LinearFunctions:
     @cached_property
     def _multiples(self) -> np.ndarray:
         """The vector c a for each function but 0 and each c, of shape (n_functions - 1, g)."""
-        g, c = self.field.order, np.arange(self.field.order)
+        g = self.field.order
+        c = np.arange(self.field.order)
         result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
         for power in g ** np.arange(self.n_digits):
             digit = self.vectors[1:, None] // power % g
@@ -234,7 +241,8 @@ class LinearFunctions:
         The sums are floats. Sums of counts must be rounded, and are then exact for up to 2**40
         reports and more.
         """
-        g, is_real = self.field.order, self.field.characteristic == 2
+        g = self.field.order
+        is_real = self.field.characteristic == 2
         sums = np.empty((len(tables), self.n_vectors))
         for i in range(0, len(tables), 1 if is_real else 2):
             # Two real tables are combined into one complex table.
@@ -245,10 +253,10 @@ class LinearFunctions:
             places = np.empty(self.n_vectors, dtype=spectrum.dtype)
             places[self._places] = spectrum
             places[0] = spectrum[:, 0].sum()
-            found = self._transform(places, self.n_digits, inverse=True) / g + table[0, 0]
-            sums[i] = found.real
+            pair_sum = self._transform(places, self.n_digits, inverse=True) / g + table[0, 0]
+            sums[i] = pair_sum.real
             if not is_real and i + 1 < len(tables):
-                sums[i + 1] = found.imag
+                sums[i + 1] = pair_sum.imag
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
@@ -300,10 +308,12 @@ class LinearFunctions:
         """The frequency of the vectors, for each other function and frequency of the values."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
-        g, field = self.field.order, self.field
+        g = self.field.order
+        field = self.field
         places = self._multiples
         if field.degree > 1:
-            dual, multiples = self._dual, places[:, np.argsort(self._dual)]
+            dual = self._dual
+            multiples = places[:, np.argsort(self._dual)]
             places = np.zeros_like(multiples)
             for power in g ** np.arange(self.n_digits):
                 places += dual[multiples // power % g] * power
@@ -312,8 +322,10 @@ class LinearFunctions:
     @cached_property
     def _dual(self) -> np.ndarray:
         """The number with the base-p digits trace(x p**i), for each element x."""
-        field, x = self.field, np.arange(self.field.order)
-        p, dual = field.characteristic, np.zeros_like(x)
+        field = self.field
+        x = np.arange(self.field.order)
+        p = field.characteristic
+        dual = np.zeros_like(x)
         for i in range(field.degree):
             trace = power = field.multiply(x, p**i)
             for _ in range(field.degree - 1):
@@ -333,7 +345,8 @@ def scattered(n: int, n_places: int) -> np.ndarray:
     # that have as many bits as the range needs (multiplication by an odd number, xor with the
     # higher half), and repeats them while the result is outside of the range.
     n_bits = max((n_places - 1).bit_length(), 1)
-    mask, shift = np.uint64((1 << n_bits) - 1), np.uint64(-(-n_bits // 2))
+    mask = np.uint64((1 << n_bits) - 1)
+    shift = np.uint64(-(-n_bits // 2))
     numbers = np.arange(n, dtype=np.uint64)
     outside = np.arange(n)
     # Ends: because a bijection leads from a number in the range back into the range.

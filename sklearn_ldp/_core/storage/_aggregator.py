@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -185,7 +186,8 @@ class Aggregator:
             categories than reports of its clients (see the oracle's `aggregate`), or if the batch
             was seen before. This is a ValueError.
         """
-        self._commit(batch_id, lambda: count_batch(reports, self._protocol, batch_id))
+        with self._recording(batch_id):
+            self._commit(count_batch(reports, self._protocol, batch_id))
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
@@ -215,18 +217,14 @@ class Aggregator:
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
-            what = type(other).__name__
             raise TypeError(
-                f"Aggregator.merge needs an Aggregator or a Tally, got {what}. Use add(..) for "
-                "reports."
+                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}. "
+                "Use add(..) for reports."
             )
-
-        def checked() -> Tally:
+        with self._recording(next(iter(tally.ledger), "a tally without batches")):
             tally.refuse_unsigned(self._key)
             self._held.refuse_other(tally)
-            return checked_tally(tally, self._protocol.mechanism)
-
-        self._commit(next(iter(tally.ledger), "a tally without batches"), checked)
+            self._commit(checked_tally(tally, self._protocol.mechanism))
         return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
@@ -262,26 +260,31 @@ class Aggregator:
         seen = self._held.ledger.repeats(batches)
         if not seen:
             return False
-        n_others, is_resumed = len(batches) - len(seen), self._resumed.issuperset(seen)
+        n_others = len(batches) - len(seen)
+        is_resumed = self._resumed.issuperset(seen)
         if n_others or not (is_resumed or self.on_repeat == "ignore"):
             raise repeated(seen, n_others)
         if not is_resumed:
             self._n_repeats += len(seen)
         return True
 
-    def _commit(self, name: str, count: Callable[[], Tally]) -> None:
-        """Add a tally as a whole: ledger and counts change together, even if Ctrl-C interrupts."""
+    @contextmanager
+    def _recording(self, name: str) -> Iterator[None]:
+        """Record the refusal of a batch in the summary, and raise it again."""
         try:
-            tally = count()
-            with lock_of(self):
-                if self._is_repeat(tally.ledger):
-                    return
-                self._sources.refuse(tally.ledger)
-                self._held = self._held + tally
-                self._sources.add(tally.ledger)
+            yield
         except RefusedBatchError as error:
             self.note_refusal(name, error)
             raise
+
+    def _commit(self, tally: Tally) -> None:
+        """Add a tally as a whole: ledger and counts change together, even if Ctrl-C interrupts."""
+        with lock_of(self):
+            if self._is_repeat(tally.ledger):
+                return
+            self._sources.refuse(tally.ledger)
+            self._held = self._held + tally
+            self._sources.add(tally.ledger)
 
     @property
     def _known_lines(self) -> KnownLines:
@@ -347,9 +350,15 @@ class Aggregator:
             A snapshot of the present state; ``print`` displays it.
         """
         with lock_of(self):
-            numbers = self.n_samples, len(self._held.ledger), self._n_repeats, self._n_refused
-            refused, sizes = tuple(self._refusals), tuple(self._held.sizes.tolist())
-            return CollectionSummary(self.configuration, *numbers, refused, sizes)
+            return CollectionSummary(
+                configuration=self.configuration,
+                n_samples=self.n_samples,
+                n_batches=len(self._held.ledger),
+                n_repeats=self._n_repeats,
+                n_refused=self._n_refused,
+                refused=tuple(self._refusals),
+                shard_sizes=tuple(self._held.sizes.tolist()),
+            )
 
     # -- on disk ------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -380,9 +389,13 @@ class Aggregator:
         """Write a checkpoint that is already locked."""
         place = Path(path).resolve()
         with lock_of(self):
-            held, refused = without_order(self._held), list(self._refusals)
-            numbers = self._n_repeats, self._n_refused
-            state = checkpoints.Checkpoint(held, *numbers, refused, self._secret)
+            state = checkpoints.Checkpoint(
+                tally=without_order(self._held),
+                n_repeats=self._n_repeats,
+                n_refused=self._n_refused,
+                refused=list(self._refusals),
+                secret=self._secret,
+            )
         seal = checkpoints.write(path, state, self._seals.get(place), key=self._key)
         self._seals[place] = {seal}
 
@@ -432,7 +445,8 @@ class Aggregator:
         result._held = state.tally
         result._secret = state.secret or result._secret
         result._sources.add(state.tally.ledger)
-        result._n_repeats, result._n_refused = state.n_repeats, state.n_refused
+        result._n_repeats = state.n_repeats
+        result._n_refused = state.n_refused
         result._refusals.extend(Refusal(*refusal) for refusal in state.refused)
         result._seals[Path(path).resolve()] = {state.seal}
         return result

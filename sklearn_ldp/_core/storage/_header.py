@@ -90,10 +90,13 @@ def parse_header(text: str | bytes) -> Header:
             f"it is of format version {content.get('version')!r:.80}, but this release reads "
             f"version {VERSION}"
         )
-    configuration, batch = content.get("configuration"), content.get("batch")
+    configuration = content.get("configuration")
+    batch = content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
         raise ValueError("its header is damaged")
-    n_samples, sha256, tag = batch.get("n_samples"), batch.get("sha256"), batch.get("tag", "")
+    n_samples = batch.get("n_samples")
+    sha256 = batch.get("sha256")
+    tag = batch.get("tag", "")
     are_texts = isinstance(sha256, str) and isinstance(tag, str)
     if type(n_samples) is not int or n_samples < 1 or not are_texts:
         raise ValueError("its header is damaged")
@@ -112,10 +115,10 @@ def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
     """Raise ValueError if reports of this configuration do not belong to this protocol."""
-    if what := protocol.difference(theirs):
+    if difference := protocol.difference(theirs):
         raise ValueError(
-            f"its reports are of another collection: {what}. Reports of two protocols cannot be "
-            "added up; read them with an oracle that has the configuration of their clients' "
+            f"its reports are of another collection: {difference}. Reports of two protocols cannot "
+            "be added up; read them with an oracle that has the configuration of their clients' "
             "oracle."
         )
 

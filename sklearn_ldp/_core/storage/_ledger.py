@@ -59,8 +59,12 @@ class Ledger(Mapping[str, int]):
     def __init__(
         self, batches: Mapping[str, int], digests: Mapping[str, bytes], rule: CopyRule | None = None
     ) -> None:
-        self._rule, self._n = rule, 0
-        self._by_id, self._by_key, self._by_line, self._by_place = {}, {}, {}, {}
+        self._rule = rule
+        self._n = 0
+        self._by_id = {}
+        self._by_key = {}
+        self._by_line = {}
+        self._by_place = {}
         self.posted_sizes = set()
         for batch, n_reports in batches.items():
             self._add(batch, n_reports, digests.get(batch, b""))
@@ -118,13 +122,13 @@ class Ledger(Mapping[str, int]):
         """
         seen = [batch for batch in other if batch in self]
         for batch in seen:
-            known, given = self.digest(batch), other.digest(batch)
-            if known and given and known[:PIECE] != given[:PIECE]:
+            known, offered = self.digest(batch), other.digest(batch)
+            if known and offered and known[:PIECE] != offered[:PIECE]:
                 text = f"This collection has seen batch {batch!r} before, with other reports. Only"
                 remedy = "those count. Ask the sender; if these are also right, give them a new id."
                 raise RepeatedBatchError(f"{text} {remedy}", batch)
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
-            if batch.startswith(POSTED) and not is_telling and _is_namesake(known, given):
+            if batch.startswith(POSTED) and not is_telling and _is_namesake(known, offered):
                 text = f"batch {batch!r}, or one with as many reports of each kind, before"
                 remedy = "Leave it out if it is a copy, or else give the file another name"
                 raise _counted(batch, f"{text}, in a file of this name in another folder. {remedy}")
@@ -134,8 +138,9 @@ class Ledger(Mapping[str, int]):
         """Whether a batch of this id came in a file with this digest in its header."""
         if batch not in self:
             return False
-        digest, found = self.digest(batch), of_file(file_sha256)[:PIECE]
-        return not digest or (len(found) == PIECE and digest[_FILE] == found)
+        digest = self.digest(batch)
+        file_digest = file_digest_of(file_sha256)[:PIECE]
+        return not digest or (len(file_digest) == PIECE and digest[_FILE] == file_digest)
 
     def refuse_grown(self, batch: str, prefixes: Iterable[str]) -> None:
         """Raise RepeatedBatchError if the first lines of a file were counted (ids of prefixes)."""
@@ -176,10 +181,11 @@ class Ledger(Mapping[str, int]):
             text = f"the reports of batch {batch!r} before, as batch {original!r}"
             remedy = "a report counts once. Leave it out (simulations: a seed for each batch)."
             raise RepeatedBatchError(f"This collection has seen {text}: {remedy}", batch)
-        found = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
-        n_others, n_choices = sum(self[x] for x in found), len(self)
-        if self._rule.tells_lines(found.total(), n_others, n_choices ** len(found)):
-            text = f"most lines of batch {batch!r} before, as batch {min(found)!r} or others"
+        shared = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
+        n_reports = sum(self[other] for other in shared)
+        n_choices = len(self) ** len(shared)
+        if self._rule.tells_lines(shared.total(), n_reports, n_choices):
+            text = f"most lines of batch {batch!r} before, as batch {min(shared)!r} or others"
             raise _counted(batch, f"{text}. Leave out the lines that were counted")
 
     def _add(self, batch: str, n_reports: int, digest: bytes) -> None:
@@ -196,9 +202,9 @@ class Ledger(Mapping[str, int]):
         self._n += 1
 
 
-def _is_namesake(known: bytes, given: bytes) -> bool:
+def _is_namesake(known: bytes, offered: bytes) -> bool:
     """Whether batches of one id came in files of different places, or from an unknown place."""
-    return bool(known and given) and not (any(known[_FILE]) and known[_FILE] == given[_FILE])
+    return bool(known and offered) and not (any(known[_FILE]) and known[_FILE] == offered[_FILE])
 
 
 def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
@@ -214,9 +220,9 @@ def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
     return RepeatedBatchError(f"This collection has seen {text}. {remedy}")
 
 
-def _counted(batch: str, what: str) -> RepeatedBatchError:
+def _counted(batch: str, description: str) -> RepeatedBatchError:
     """Return the error for lines that may or may not be repeats; only their users know."""
-    text = f"This collection has counted {what}: a report counts once."
+    text = f"This collection has counted {description}: a report counts once."
     remedy = "Close a file before it is counted, and give each batch a file of its own."
     return RepeatedBatchError(f"{text} {remedy}", batch)
 
@@ -252,7 +258,8 @@ class CopyRule(NamedTuple):
     @classmethod
     def of(cls, protocol: Protocol) -> CopyRule:
         """Return the rule for reports of a protocol."""
-        entropy, fields = protocol.mechanism.report_entropy(order=2), report_fields(protocol)
+        entropy = protocol.mechanism.report_entropy(order=2)
+        fields = report_fields(protocol)
         n_small = SMALL // n_integers(fields) if fields else 0
         return cls(entropy, min(n_small, n_first(entropy)))
 
@@ -324,7 +331,7 @@ def n_first(entropy: float) -> int:
     return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING
 
 
-def of_file(sha256: str) -> bytes:
+def file_digest_of(sha256: str) -> bytes:
     """Return the digest in a header as bytes; empty if there is no valid digest."""
     try:
         return bytes.fromhex(sha256)

@@ -43,7 +43,8 @@ class BaseClient:
         missing: str,
         **settings: float,
     ) -> None:
-        self._name, self._path = type(self).__name__, Path(memo)
+        self._name = type(self).__name__
+        self._path = Path(memo)
         self._protocol: Any = source.protocol()
         if not isinstance(question, str) or not question:
             raise ValueError(
@@ -66,7 +67,8 @@ class BaseClient:
         with self._changing() as entries:
             if not entries:
                 entries.update(self._new(SecureCoins()))
-        self._part, self._own_mark = entries["part"], entries[self._mark]
+        self._part = entries["part"]
+        self._own_mark = entries[self._mark]
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         """Return the entries of a new file; "part" is the number of the column drawn, or None."""
@@ -121,7 +123,7 @@ class BaseClient:
         for row in rows:
             if type(row) is not list or part not in (None, *row[:1]):
                 return False
-            if any(type(one) is not int or not 0 <= one < 1 << 63 for one in row):
+            if any(type(number) is not int or not 0 <= number < 1 << 63 for number in row):
                 return False
             if len(self._report(row)) != 1:
                 return False
@@ -145,24 +147,30 @@ class BaseClient:
         return entries
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
-        form, survey, is_whole, entries = "", None, False, {}
+        form = ""
+        survey = None
+        is_whole = False
+        entries = {}
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             entries = json.loads(content)
-            form, survey = str(entries.pop("format")), entries.pop("survey")
+            form = str(entries.pop("format"))
+            survey = entries.pop("survey")
             digest = entries.pop("sha256", None)
             is_other = survey != self._head["survey"]  # its entries may have other types
             is_whole = digest == _sha256(_text(entries)) and (is_other or self._is_fine(entries))
         ours, _, newest = self._form.rpartition(" ")
-        found, _, version = form.rpartition(" ")
-        if found == ours and version.isdecimal() and version != newest:
+        form_name, _, version = form.rpartition(" ")
+        if form_name == ours and version.isdecimal() and version != newest:
             if int(version[:9]) > int(newest):
-                what = f"a newer {self._name}: install the release of sklearn_ldp that wrote it"
+                description = (
+                    f"a newer {self._name}: install the release of sklearn_ldp that wrote it"
+                )
             else:
-                what = (
+                description = (
                     f"an older {self._name}: it belongs to no question. Delete it, or name another "
                     "file; further reports then spend epsilon again"
                 )
-            raise ValueError(f"{self._path} is the memo of {what}.")
+            raise ValueError(f"{self._path} is the memo of {description}.")
         if form != self._form or not is_whole:
             raise ValueError(
                 f"{self._path} is not the memo of a {self._name}, or it is damaged. Delete it only "

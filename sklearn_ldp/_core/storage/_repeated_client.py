@@ -134,11 +134,13 @@ class RepeatedClient(BaseClient):
         missing: str = "error",
     ) -> None:
         if not hasattr(oracle, "protocol"):
-            what = type(oracle).__name__
-            raise TypeError(f"RepeatedClient needs a frequency oracle or Protocol, got {what}.")
+            raise TypeError(
+                f"RepeatedClient needs a frequency oracle or Protocol, got {type(oracle).__name__}."
+            )
         self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
         self._most_values = most_values(most_epsilon, epsilon_forever)
-        self._forever, self._is_fixed = float(epsilon_forever), bool(fixed_part)
+        self._forever = float(epsilon_forever)
+        self._is_fixed = bool(fixed_part)
         settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
         super().__init__(oracle, memo, question, missing, **settings)
 
@@ -214,7 +216,9 @@ class RepeatedClient(BaseClient):
 
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
         """Draw the report of a round; a number in "sent" refers to a permanent report."""
-        coins, function, chain = SecureCoins(), entries["function"], self._chains[self._part or 0]
+        coins = SecureCoins()
+        function = entries["function"]
+        chain = self._chains[self._part or 0]
         if code.ndim > 1:  # a set of items, padded to the length of the longest list
             looked_at: Any = tuple(code[0, code[0] > 0].tolist())
         else:
@@ -240,7 +244,8 @@ class RepeatedClient(BaseClient):
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         entries = super()._new(coins)
-        chain, function = self._chains[entries["part"] or 0], None
+        chain = self._chains[entries["part"] or 0]
+        function = None
         if self._is_fixed and chain.has_functions:
             part = chain.mechanism.public_part
             function = int(part.draw(lambda high: coins.integers(high, 1))[0])
@@ -249,8 +254,10 @@ class RepeatedClient(BaseClient):
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
         values, permanent, first, rounds, sent = lists = [entries[name] for name in _LISTS]
-        part, function, is_drawn = entries["part"], entries["function"], len(self._chains) > 1
-        if len(entries) != len(_LISTS) + 3 or any(type(one) is not list for one in lists):
+        part = entries["part"]
+        function = entries["function"]
+        is_drawn = len(self._chains) > 1
+        if len(entries) != len(_LISTS) + 3 or any(type(x) is not list for x in lists):
             return False
         if not (_are_below([part], len(self._chains)) if is_drawn else part is None):
             return False
@@ -259,28 +266,28 @@ class RepeatedClient(BaseClient):
             is_function = _are_below([function], mechanism.report_fields[0].n_values)
         else:
             is_function = function is None
-        rows = [*permanent, *(one for one in sent if type(one) is not int)]
+        rows = [*permanent, *(x for x in sent if type(x) is not int)]
         return (
             is_function
             and len(bytes.fromhex(entries["key"])) == 32
-            and all(type(one) is str for one in (*values, *rounds))
-            and all(len(set(one)) == len(one) for one in (values, rounds, first))
+            and all(type(x) is str for x in (*values, *rounds))
+            and all(len(set(x)) == len(x) for x in (values, rounds, first))
             and len(values) == len(permanent) == len(first)
             and len(rounds) == len(sent)
             and _are_below(first, len(rounds))
-            and _are_below([one for one in sent if type(one) is int], len(values))
+            and _are_below([x for x in sent if type(x) is int], len(values))
             and self._are_reports(rows, part)
         )
 
 
 def _are_below(numbers: list[Any], high: int) -> bool:
     """Whether all items are integers from 0 to below a number."""
-    return all(type(one) is int and 0 <= one < high for one in numbers)
+    return all(type(number) is int and 0 <= number < high for number in numbers)
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:
     """Append to lists by replacing them, because the lists of a memo must not be changed."""
-    entries.update({name: [*entries[name], one] for name, one in added.items()})
+    entries.update({name: [*entries[name], item] for name, item in added.items()})
 
 
 def asks_one_part(mechanism: object) -> bool:
@@ -292,7 +299,7 @@ def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> l
     """Return the chain of an oracle, or of each part that a user may be asked for."""
     mechanism: Any = protocol.mechanism
     own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
-    chains = [Chain(one, protocol.epsilon, epsilon_forever) for one in own]
+    chains = [Chain(part, protocol.epsilon, epsilon_forever) for part in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
             f"{protocol.name} has no hash function that could be fixed. Leave fixed_part out, "
@@ -311,8 +318,8 @@ def most_values(most_epsilon: Any, epsilon_forever: float) -> float:
             f"{epsilon_forever:g}, which the first value spends; got {most_epsilon!r}."
         )
     # Computed with decimals as they are written, so that three times 0.1 is not above 0.3.
-    most, forever = (Fraction(repr(float(one))) for one in (most_epsilon, epsilon_forever))
-    return int(most / forever)
+    maximum = Fraction(repr(float(most_epsilon)))
+    return int(maximum / Fraction(repr(float(epsilon_forever))))
 
 
 class SurveyClient(BaseClient):

@@ -323,10 +323,10 @@ def _read(
         digest = None
         for columns, fields in read(protocol):
             digest = digest or ContentDigest(len(fields))
-            given = from_columns(columns, fields)
-            reports = protocol.check(given)
+            rows = from_columns(columns, fields)
+            reports = protocol.check(rows)
             # The digest is of the form that writers write, so other forms are not accepted.
-            raw = given if is_older(fields, protocol) else reports
+            raw = rows if is_older(fields, protocol) else reports
             digest.add(to_columns(raw, fields))
             if digest.n_samples > header.n_samples:
                 break
@@ -384,7 +384,8 @@ class Shuffle(AbstractContextManager["Shuffle"]):
             self._spill()
         for places in self._places:
             rows = self._read(places)
-            content, start = rows[self._permutation(len(rows))].tobytes(), 0
+            content = rows[self._permutation(len(rows))].tobytes()
+            start = 0
             for place, size in places:
                 self._file.seek(place)
                 self._file.write(content[start : start + size])
@@ -398,7 +399,8 @@ class Shuffle(AbstractContextManager["Shuffle"]):
 
     def _joined(self) -> Columns:
         columns = [np.concatenate(pieces) for pieces in zip(*self._held, strict=True)]
-        self._held, self._held_bytes = [], 0
+        self._held = []
+        self._held_bytes = 0
         return columns
 
     def _permutation(self, n: int) -> np.ndarray:
@@ -418,12 +420,13 @@ class Shuffle(AbstractContextManager["Shuffle"]):
         columns = self._joined()
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            self._row: Any = np.dtype([("", one.dtype, one.shape[1:]) for one in columns])
+            self._row: Any = np.dtype([("", column.dtype, column.shape[1:]) for column in columns])
         rows = np.empty(len(columns[0]), self._row)
         for name, column in zip(self._row.names, columns, strict=True):
             rows[name] = column
         buckets = self._buckets_of(len(rows))
-        size, place = rows.itemsize, self._file.seek(0, os.SEEK_END)
+        size = rows.itemsize
+        place = self._file.seek(0, os.SEEK_END)
         with errors_name(Path(tempfile.gettempdir())):
             self._file.write(rows.view(f"V{size}")[np.argsort(buckets, kind="stable")].data)
             self._file.flush()

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import takewhile
 from os import PathLike
 from pathlib import Path
@@ -117,68 +117,111 @@ def aggregate(
     """
     is_named = batch_id is not None
     prefix = batch_id if is_named or isinstance(oracle, Aggregator) else "batch"
-    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
-    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
+    with _collecting(
+        oracle,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        lock_seconds=lock_seconds,
+        on_refusal=on_refusal,
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as work:
         for name, reports in _batches(source, prefix, is_named, storage_options):
-            with adding():
+            with work.step():
                 if name is None:
-                    _add_file(aggregator, reports)
+                    _add_file(work.aggregator, reports)
                 else:
-                    aggregator.add(reports, name)
-    return aggregator
+                    work.aggregator.add(reports, name)
+    return work.aggregator
+
+
+# The options that an Aggregator has of its own, with their defaults.
+_OWN_OPTIONS = {"collection_round": "", "on_repeat": "raise", "caps": None, "key": None}
 
 
 @contextmanager
 def _collecting(
-    oracle: Any, checkpoint: Any, on_refusal: str, seconds: tuple[float, float], own: tuple
-) -> Iterator[tuple[Aggregator, Callable[[], AbstractContextManager[None]]]]:
-    """Yield an aggregator, and a context for adding to it, and to its checkpoint if there is one.
+    oracle: Any,
+    *,
+    checkpoint: str | PathLike[str] | None,
+    checkpoint_seconds: float,
+    lock_seconds: float,
+    on_refusal: str,
+    **own_options: Any,
+) -> Iterator[_Work]:
+    """Yield the work on an aggregator, with its checkpoint locked if there is a checkpoint.
 
-    The checkpoint is written now and then, and at the end, whatever ends the work after a first
-    batch. `own` are the values of the options that an aggregator has of its own.
+    The checkpoint is also written when the work ends or is interrupted.
     """
-    skips, is_kept = on_refusal == "skip", checkpoint is not None
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
-    if isinstance(oracle, Aggregator) and (checkpoint, *own) != (None, "", "raise", None, None):
+    if isinstance(oracle, Aggregator) and (checkpoint is not None or own_options != _OWN_OPTIONS):
         raise ValueError(
             "An Aggregator has its own round, on_repeat, caps and key, and may contain more "
             "reports than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
         )
-    options = dict(zip(("collection_round", "on_repeat", "caps", "key"), own, strict=True))
-    with locked(Path(checkpoint), seconds[1]) if is_kept else nullcontext():
+    with nullcontext() if checkpoint is None else locked(Path(checkpoint), lock_seconds):
         if isinstance(oracle, Aggregator):
             aggregator = oracle
-        elif is_kept:
-            aggregator = Aggregator._open(checkpoint, oracle, **options)
+        elif checkpoint is None:
+            aggregator = Aggregator(oracle, **own_options)
         else:
-            aggregator = Aggregator(oracle, **options)
-        last, saved = time.monotonic(), aggregator.summary()
-
-        def save() -> None:
-            nonlocal last, saved
-            found = aggregator.summary()
-            # If every batch so far was refused, the oracle may be the wrong one.
-            if is_kept and (found.n_batches or skips) and found != saved:
-                aggregator._write(checkpoint)
-                last, saved = time.monotonic(), found
-
-        @contextmanager
-        def adding() -> Iterator[None]:
-            """Suppress refusals if `on_refusal` is "skip"; write a due checkpoint."""
-            try:
-                yield
-            except RefusedBatchError:  # the refusal is already recorded
-                if not skips:
-                    raise
-            if time.monotonic() - last >= seconds[0]:
-                save()
-
+            aggregator = Aggregator._open(checkpoint, oracle, **own_options)
+        work = _Work(
+            aggregator,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+            skips_refusals=on_refusal == "skip",
+        )
         try:
-            yield aggregator, adding
+            yield work
         finally:
-            save()
+            work.save()
             aggregator._resumed = frozenset()
+
+
+class _Work:
+    """An aggregator to which batches are added step by step, and its checkpoint if there is one."""
+
+    def __init__(
+        self,
+        aggregator: Aggregator,
+        *,
+        checkpoint: str | PathLike[str] | None,
+        checkpoint_seconds: float,
+        skips_refusals: bool,
+    ) -> None:
+        self.aggregator = aggregator
+        self._checkpoint = checkpoint
+        self._checkpoint_seconds = checkpoint_seconds
+        self._skips_refusals = skips_refusals
+        self._saved_at = time.monotonic()
+        self._saved = aggregator.summary()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Suppress refusals if they are skipped. Then write the checkpoint if it is due."""
+        try:
+            yield
+        except RefusedBatchError:  # the refusal is already recorded
+            if not self._skips_refusals:
+                raise
+        if time.monotonic() - self._saved_at >= self._checkpoint_seconds:
+            self.save()
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is one and the state has changed."""
+        if self._checkpoint is None:
+            return
+        summary = self.aggregator.summary()
+        # If every batch so far was refused, the oracle may be the wrong one.
+        is_of_use = summary.n_batches > 0 or self._skips_refusals
+        if is_of_use and summary != self._saved:
+            self.aggregator._write(self._checkpoint)
+            self._saved_at = time.monotonic()
+            self._saved = summary
 
 
 def _batches(source, prefix, is_named, storage_options):
@@ -225,16 +268,22 @@ def _name(prefix):
 
 
 def _add_file(aggregator: Aggregator, file: Any) -> None:
-    try:
-        given = aggregator._protocol, "auto", aggregator._key, aggregator._is_known
-        batch = count_source(file, *given, aggregator._known_lines)
-    except (RefusedBatchError, OSError) as error:
-        refusal = error if isinstance(error, RefusedBatchError) else unreadable(file, error)
-        name = file.name if isinstance(file, Piped) else os.fspath(file)
-        aggregator.note_refusal(name, refusal)
-        raise refusal from error
+    name = file.name if isinstance(file, Piped) else os.fspath(file)
+    with aggregator._recording(name):
+        try:
+            batch = count_source(
+                file,
+                aggregator._protocol,
+                "auto",
+                aggregator._key,
+                aggregator._is_known,
+                aggregator._known_lines,
+            )
+        except OSError as error:
+            raise unreadable(file, error) from error
     if batch is not None:
-        aggregator._commit(next(iter(batch.ledger)), lambda: batch)
+        with aggregator._recording(next(iter(batch.ledger))):
+            aggregator._commit(batch)
 
 
 # -- files on a Dask cluster: workers run pure functions, the ledger stays here -------------------
@@ -336,8 +385,18 @@ def aggregate_dask(
         raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
-    seconds, own = (checkpoint_seconds, lock_seconds), (collection_round, on_repeat, caps, key)
-    with _collecting(oracle, checkpoint, on_refusal, seconds, own) as (aggregator, adding):
+    with _collecting(
+        oracle,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        lock_seconds=lock_seconds,
+        on_refusal=on_refusal,
+        collection_round=collection_round,
+        on_repeat=on_repeat,
+        caps=caps,
+        key=key,
+    ) as work:
+        aggregator = work.aggregator
         # The result of a task, because scattered data would be lost with the workers that store it.
         lines = aggregator._known_lines
         lines = lines._replace(sizes=set(lines.sizes))  # other threads may add during pickling
@@ -346,7 +405,7 @@ def aggregate_dask(
         left: deque[Any] = deque()
 
         def refuse(path: str, error: RefusedBatchError) -> None:
-            with adding():
+            with work.step():
                 aggregator.note_refusal(path, error)
                 raise error
 
@@ -366,7 +425,8 @@ def aggregate_dask(
 
         try:
             if aggregator.batches:
-                headers, paths = results(_header, paths), []
+                headers = results(_header, paths)
+                paths = []
                 for path, header in headers:
                     try:
                         if not aggregator._is_known(header):
@@ -375,7 +435,7 @@ def aggregate_dask(
                         refuse(path, error)
             with Progress(len(paths)) if progress else nullcontext() as bar:
                 for _, tally in results(_tally, paths, bar):
-                    with adding():
+                    with work.step():
                         aggregator.merge(tally)
         finally:
             if client.status == "running":
@@ -394,7 +454,8 @@ def _in_order(
 
     # Ends: because a pass yields a result, or checks again a result that the cluster lost.
     while futures:
-        first, path = futures[0], paths[-len(futures)]
+        first = futures[0]
+        path = paths[-len(futures)]
         try:
             error = first.exception(timeout)
         except TimeoutError as late:
@@ -412,16 +473,16 @@ def _in_order(
         if isinstance(error, KilledWorker) and error.task == first.key:
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
             remedy = "if memory was short, split the file or start larger workers, and add it again"
-            found = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
+            finished_results = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
         elif error is not None:
             raise error
         else:
             finished = takewhile(lambda future: future.status == "finished", futures)
             try:
-                found = client.gather(list(finished))
+                finished_results = client.gather(list(finished))
             except (KilledWorker, CancelledError):  # lost meanwhile, so check their state
                 continue
-        for result in found:
+        for result in finished_results:
             futures.popleft()
             yield result
 

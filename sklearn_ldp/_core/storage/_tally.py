@@ -32,9 +32,9 @@ from ._ledger import (
     SMALL,
     CopyRule,
     Ledger,
+    file_digest_of,
     lines_of,
     n_first,
-    of_file,
 )
 from .containers import as_chunks, report_fields, to_columns
 
@@ -123,9 +123,9 @@ class Tally:
             The key of the collection.
         """
         if key is not None and not key.has_made(self.tag, "tally", self._content()):
-            what = "is signed with another key, or was changed" if self.tag else "is not signed"
+            fault = "is signed with another key, or was changed" if self.tag else "is not signed"
             raise RefusedBatchError(
-                f"A tally of {len(self.ledger)} batches is refused: it {what}. Pass the key of "
+                f"A tally of {len(self.ledger)} batches is refused: it {fault}. Pass the key of "
                 "the collection to tally_file, tally_reports or Tally.signed."
             )
 
@@ -158,13 +158,13 @@ class Tally:
             A tally to add.
         """
         ours, theirs = self.configuration, other.configuration
-        what = "" if theirs is ours else configuration_difference(theirs, ours)
-        if not what and other.counts.shape[1:] != self.counts.shape[1:]:
-            what = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
-        if what:
+        difference = "" if theirs is ours else configuration_difference(theirs, ours)
+        if not difference and other.counts.shape[1:] != self.counts.shape[1:]:
+            difference = f"{other.counts.n_shards} shards instead of {self.counts.n_shards}"
+        if difference:
             raise RefusedBatchError(
-                f"This collection refuses a tally of another collection ({what}). Reports of two "
-                "protocols cannot be added up. Estimate from each of them separately."
+                f"This collection refuses a tally of another collection ({difference}). Reports of "
+                "two protocols cannot be added up. Estimate from each of them separately."
             )
 
 
@@ -237,13 +237,13 @@ def checked_sums(
     return Counts(tallies[None], sizes[None])
 
 
-def _integers(array: Any, what: str) -> np.ndarray:
+def _integers(array: Any, name: str) -> np.ndarray:
     array = np.asarray(array)
     if array.dtype.kind not in "iu":
-        raise ValueError(f"its {what} are of type {array.dtype}, expected integers")
+        raise ValueError(f"its {name} are of type {array.dtype}, expected integers")
     if array.size and not -MAX_USERS <= int(array.min()) <= int(array.max()) <= MAX_USERS:
         raise ValueError(
-            f"its {what} are from {array.min()} to {array.max()}, but sums are exact only up to "
+            f"its {name} are from {array.min()} to {array.max()}, but sums are exact only up to "
             "2**53"
         )
     return array.astype(np.int64, copy=False)
@@ -314,8 +314,10 @@ def count_batch(
     # The first shard is random, because small batches must not all fill the same shards.
     number = int.from_bytes(hashlib.sha256(batch_id.encode()).digest()[:8], "little")
     first_shard = number % counts.n_shards
-    beginning, lines = Beginning(protocol), b""
-    is_posted, n_shards = isinstance(header, PostedHeader), counts.n_shards
+    beginning = Beginning(protocol)
+    lines = b""
+    is_posted = isinstance(header, PostedHeader)
+    n_shards = counts.n_shards
     # Arrays and posted lines may be in the order in which users came. If they were dealt to the
     # shards in turn, like the reports of a shuffled file, the shards' sums would reveal it.
     in_turn = n_shards == 1 or (header is not None and not is_posted)
@@ -427,13 +429,15 @@ class Beginning:
             The digest.
         """
         is_small = self._small is not None and counts.n_samples <= self._most
-        content = _of_sorted(np.concatenate(self._small or [])) if is_small else _of_sums(counts)
+        content = (
+            _reports_digest(np.concatenate(self._small or [])) if is_small else _sums_digest(counts)
+        )
         beginning = bytes.fromhex(self._digest.hexdigest()) if self._digest else b""
-        pieces = content, beginning, of_file(file_sha256)
+        pieces = content, beginning, file_digest_of(file_sha256)
         return b"".join(piece[:PIECE].ljust(PIECE, b"\0") for piece in pieces)
 
 
-def _of_sums(counts: Counts) -> bytes:
+def _sums_digest(counts: Counts) -> bytes:
     """SHA-256 of the counts that are not 0, with their places, as little-endian integers."""
     shards = np.flatnonzero(counts.sizes[0])  # few, if the batch is small
     tallies = counts.tallies[0]
@@ -444,7 +448,7 @@ def _of_sums(counts: Counts) -> bytes:
     return sha.digest()
 
 
-def _of_sorted(reports: np.ndarray) -> bytes:
+def _reports_digest(reports: np.ndarray) -> bytes:
     """SHA-256 of few reports in sorted order, as little-endian integers."""
     rows = reports.astype("<i8")
     in_order = b"".join(sorted(row.tobytes() for row in rows))
@@ -454,5 +458,7 @@ def _of_sorted(reports: np.ndarray) -> bytes:
 def _lowest(held: bytes, reports: np.ndarray, secret: bytes) -> bytes:
     """Return the lowest digests of the distinct reports; order and repetition do not matter."""
     rows = np.ascontiguousarray(reports, dtype="<i8")
-    found = {hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows}
-    return b"".join(sorted(found.union(lines_of(held, 0)))[:N_LINES])
+    digests = {
+        hashlib.blake2b(row.tobytes(), digest_size=LINE, key=secret).digest() for row in rows
+    }
+    return b"".join(sorted(digests.union(lines_of(held, 0)))[:N_LINES])

@@ -167,10 +167,10 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
             raise CheckpointError(
                 f"{path} is signed and its key is missing. Pass the key with key= or --key-file."
             )
-        what, other = ("SHA-256", "a") if key is None else ("signature", "another")
+        seal_name, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path} is damaged or cut short: its {what} differs (or it was made with {other} key)."
-            " Keep the file until you have tried its key. Otherwise restore an earlier "
+            f"{path} is damaged or cut short: its {seal_name} differs (or it was made with {other} "
+            "key). Keep the file until you have tried its key. Otherwise restore an earlier "
             "checkpoint and add the missing batches again."
         )
     try:
@@ -205,9 +205,14 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
     if tuple(members) != _ARRAYS[version]:
         raise ValueError("its arrays are not the arrays of its version")
-    if what := configuration_difference(header["configuration"], protocol.configuration):
-        raise ValueError(what)
-    tallies, sizes, shape = members["tallies"], members["sizes"], protocol.empty.shape[1:]
+    difference = configuration_difference(
+        header["configuration"], protocol.configuration, protocol.domain
+    )
+    if difference:
+        raise ValueError(difference)
+    tallies = members["tallies"]
+    sizes = members["sizes"]
+    shape = protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(
             f"it has tallies of shape {tallies.shape}, expected {shape}: n_shards must be the same"
@@ -219,14 +224,23 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
         text = "posted lines under ids of an earlier release, and would count them again"
         raise ValueError(f"it contains {text}. Add all files to a new checkpoint")
     counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
-    numbers, refused = (header["n_repeats"], header["n_refused"]), header["refused"]
-    are_fine = all(type(number) is int and number >= 0 for number in numbers)
+    refused = header["refused"]
+    n_repeats = header["n_repeats"]
+    n_refused = header["n_refused"]
+    are_fine = all(type(number) is int and number >= 0 for number in (n_repeats, n_refused))
     texts = (text for item in refused for text in item)
     if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
         raise ValueError("its header is damaged")
     ledger = Ledger(batches, digests, CopyRule.of(protocol))
     tally = Tally(protocol.configuration, counts, ledger)
-    return Checkpoint(tally, *numbers, refused, secret, seal)
+    return Checkpoint(
+        tally=tally,
+        n_repeats=n_repeats,
+        n_refused=n_refused,
+        refused=refused,
+        secret=secret,
+        seal=seal,
+    )
 
 
 def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str, bytes]:
@@ -234,11 +248,11 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
         return {}
     if array.ndim != 2 or len(array) != len(batches) or array.shape[1] not in LENGTHS:
         raise ValueError("its ledger is damaged")
-    found = zip(batches, (row.tobytes() for row in array), strict=True)
+    rows = zip(batches, (row.tobytes() for row in array), strict=True)
     # Rows without a digest, or with fewer lines than others, are filled with zeros.
     return {
         batch: row[:N_BYTES] + b"".join(line for line in lines_of(row) if any(line))
-        for batch, row in found
+        for batch, row in rows
         if any(row)
     }
 
@@ -346,8 +360,8 @@ def _attempt(path: Path, side: Path) -> int | None:
     with errors_name(path, f"cannot lock this file by {side}"):
         descriptor = os.open(side, flags, 0o666)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise CheckpointError(
                 f"{path} cannot be locked, because {side} is not a regular file. Remove it, and "
                 "find out who has made it."

@@ -103,13 +103,15 @@ def client_module(
 
 def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
     """Return the module with its settings, without the parts for other kinds of mechanisms."""
-    used, text = kinds or {settings["mechanism"]["kind"]}, _resource("client.mjs")
+    used = kinds or {settings["mechanism"]["kind"]}
+    text = _resource("client.mjs")
     if "memo" in settings:
-        used, text = used | {"repeated"}, f"{text}\n{_resource('repeated.mjs')}"
+        used = used | {"repeated"}
+        text = f"{text}\n{_resource('repeated.mjs')}"
         text = text.replace("\n// -- the same", "\n// [repeated]\n// -- the same", 1)
     first, *rest = _SECTION.split(text)
     sections = zip(rest[::2], rest[1::2], strict=True)
-    kept = [first, *(body for of, body in sections if used & {*of.split()})]
+    kept = [first, *(body for names, body in sections if used & {*names.split()})]
     # A page may contain the module, so nothing in it may look like the page's own marks.
     content = json.dumps(settings).replace("<", "\\u003c")
     return "".join(kept).replace("const SETTINGS = {};", f"const SETTINGS = {content};", 1)
@@ -121,12 +123,14 @@ def _resource(name: str) -> str:
 
 def client_mechanism(protocol: Protocol) -> dict[str, Any]:
     """Return a client's mechanism; integers that JSON may round are decimal texts."""
-    found = protocol.mechanism.client_parameters
-    if found is None:
+    parameters = protocol.mechanism.client_parameters
+    if parameters is None:
         raise ValueError(
             f"There is no client for {protocol.name} outside Python. Use {_NAMES}, for one column."
         )
-    return {name: str(value) if name in _THRESHOLDS else value for name, value in found.items()}
+    return {
+        name: str(value) if name in _THRESHOLDS else value for name, value in parameters.items()
+    }
 
 
 def _categories(domain: Domain) -> list[Any] | None:
@@ -137,17 +141,16 @@ def _categories(domain: Domain) -> list[Any] | None:
             f"A page would load {domain.size:,} categories, but the limit is {_MOST_CATEGORIES:,}. "
             'Use the open domain, OLH(categories="open", hash_family="mixing") or --open.'
         )
-    found = [None if is_missing(one) else one for one in domain.categories.tolist()]
+    categories = [None if is_missing(x) else x for x in domain.categories.tolist()]
     is_fine = all(
-        one is None or type(one) is str or (type(one) is int and abs(one) <= _EXACT)
-        for one in found
+        x is None or type(x) is str or (type(x) is int and abs(x) <= _EXACT) for x in categories
     )
     if domain.edges is not None or not is_fine:
         raise ValueError(
             "A client outside Python accepts categories that are texts, integers below 2**53 or "
             f"None, got {domain!r:.100}. List the names of the categories."
         )
-    return found
+    return categories
 
 
 def _memory(
@@ -174,7 +177,8 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
     """Return rows of random bits, a code, and the report that all clients must make of them."""
     # Ties and rejections are more frequent than with uniform bits. A row has the bytes in
     # hexadecimal digits, all of which are read, the code, and the report as clients post it.
-    protocol, rng = oracle.protocol(), np.random.default_rng(seed)
+    protocol = oracle.protocol()
+    rng = np.random.default_rng(seed)
     mechanism: Any = client_mechanism(protocol)
     domain: Any = protocol.domain
     is_hashed = mechanism["kind"] in ("mixing", "itemhash")
@@ -219,7 +223,9 @@ class _TestCoins(ByteCoins):
 
     def __init__(self, rng: np.random.Generator, values: list[int]) -> None:
         super().__init__(b"")
-        self._rng, self._values, self.drawn = rng, np.array(values, dtype=np.uint8), b""
+        self._rng = rng
+        self._values = np.array(values, dtype=np.uint8)
+        self.drawn = b""
 
     def bytes(self, n):
         drawn = self._rng.integers(256, size=n, dtype=np.uint8)

@@ -117,7 +117,8 @@ def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarra
     """
     if len(fields) == 1:
         return [_packed(reports, fields[0])]
-    columns, start = [], 0
+    columns = []
+    start = 0
     for field in fields:
         stop = start + (field.width or 1)
         values = reports[:, start] if field.width is None else reports[:, start:stop]
@@ -137,7 +138,7 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
     # columns: integers of any type, of shape (n,) or (n, width); or packed bits.
     # fields: descriptions of the columns; empty if unknown.
     if len(columns) == len(fields):
-        columns = [_unpacked(one, field) for one, field in zip(columns, fields, strict=True)]
+        columns = [_unpacked(column, field) for column, field in zip(columns, fields, strict=True)]
     if len(columns) == 1:
         return columns[0]
     # All columns get one integer type, because the type that NumPy chooses could be float64.
@@ -254,7 +255,8 @@ def _as_numpy(array, name):
     if pa.types.is_dictionary(kind):
         raise ValueError(f"expected integers, got a dictionary in column {name!r}: decode it")
     if pa.types.is_fixed_size_binary(kind):
-        width, start = kind.byte_width, array.offset
+        width = kind.byte_width
+        start = array.offset
         flat = np.frombuffer(array.buffers()[1], np.uint8, (start + len(array)) * width)
         return flat.reshape(-1, width)[start:]
     if pa.types.is_fixed_size_list(kind):

@@ -115,16 +115,16 @@ def _expect_schema(schema, protocol):
         is_rows = len(schema.types) == 1 and pa.types.is_fixed_size_list(schema.types[0])
         fields = [unknown_field(schema.types[0].list_size if is_rows else None)]
     expected = arrow_schema(fields, {})
-    kinds, expected_kinds = (list(map(_of_bytes, one.types)) for one in (schema, expected))
+    kinds = [_without_lists_of_bytes(kind) for kind in schema.types]
+    expected_kinds = [_without_lists_of_bytes(kind) for kind in expected.types]
     if schema.names != expected.names or kinds != expected_kinds:
-        ours, theirs = (
-            ", ".join(f"{field.name} {field.type}" for field in one) for one in (expected, schema)
-        )
+        ours = ", ".join(f"{field.name} {field.type}" for field in expected)
+        theirs = ", ".join(f"{field.name} {field.type}" for field in schema)
         raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
     return fields
 
 
-def _of_bytes(kind):
+def _without_lists_of_bytes(kind):
     """Return the type of a column; lists of bytes, from older files, count as binaries."""
     import pyarrow as pa
 
@@ -261,8 +261,8 @@ def _write_jsonl(sink, pieces, fields, header, entropy):
 def _open_jsonl(source, place, sizes):
     start = source.tell() if source.seekable() else None
     first = source.readline(_POSTED_BYTES + 2) or b"{}"
-    found = _parsed(first)
-    if not isinstance(found, dict) or "report" not in found:
+    post = _parsed(first)
+    if not isinstance(post, dict) or "report" not in post:
         return parse_header(first), source
     if start is None:
         raise ValueError(
@@ -270,7 +270,10 @@ def _open_jsonl(source, place, sizes):
             "once. Save them in a file"
         )
     source.seek(start)
-    name, total, n_samples, prefixes = PurePath(place).name, 0, 0, []
+    name = PurePath(place).name
+    total = 0
+    n_samples = 0
+    prefixes = []
     while line := source.readline(_POSTED_BYTES + 2):
         if n_samples in sizes:
             prefixes.append(_posted_id(name, total))
@@ -280,8 +283,15 @@ def _open_jsonl(source, place, sizes):
     source.seek(start)
     # This batch has no name, and no digest of its reports.
     where = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest() if place else ""
-    content = _posted(first)["configuration"], _posted_id(name, total), n_samples, ""
-    return PostedHeader(*content, place=where, prefixes=tuple(prefixes)), source
+    header = PostedHeader(
+        configuration=_posted(first)["configuration"],
+        batch_id=_posted_id(name, total),
+        n_samples=n_samples,
+        sha256="",
+        place=where,
+        prefixes=tuple(prefixes),
+    )
+    return header, source
 
 
 def _posted_id(name: str, total: int) -> str:
@@ -308,32 +318,34 @@ def _posted(line: bytes) -> dict[str, Any]:
     """Return the post of a client: a configuration and a report, and nothing else."""
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not other lines follow
         raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
-    found = _parsed(line)
-    is_fine = isinstance(found, dict) and found.keys() == {"configuration", "report"}
-    if not is_fine or not isinstance(found["configuration"], dict):
+    post = _parsed(line)
+    is_fine = isinstance(post, dict) and post.keys() == {"configuration", "report"}
+    if not is_fine or not isinstance(post["configuration"], dict):
         raise ValueError(
             "expected a configuration and a report in each line, and nothing else (no nonce "
             f"and no version, which are for a server), got {kind_of(line)}"
         )
-    return found
+    return post
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; refuse repeated names, because readers would disagree on the value."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a name twice")
-    return found
+    return entries
 
 
 def _posted_rows(source, protocol):
     """Yield the report of each line in a normal form that does not depend on other lines."""
     # The line's configuration is compared with the protocol's configuration, and the older form of
     # a report is rewritten.
-    older, known = n_integers(list(protocol.mechanism.older_fields)), None
+    older = n_integers(list(protocol.mechanism.older_fields))
+    known = None
     while line := source.readline(_POSTED_BYTES + 2):
-        found = _posted(line)
-        report, configuration = found["report"], found["configuration"]
+        post = _posted(line)
+        report = post["report"]
+        configuration = post["configuration"]
         if configuration != known:
             refuse_other_configuration(configuration, protocol)
             known = configuration
@@ -358,7 +370,8 @@ def _rows(source, limit):
 
 
 def _read_jsonl(source, header, protocol):
-    fields, older = report_fields(protocol), list(protocol.mechanism.older_fields)
+    fields = report_fields(protocol)
+    older = list(protocol.mechanism.older_fields)
     is_posted = isinstance(header, PostedHeader)
     widths = {n_integers(form): form for form in ([] if is_posted else older, fields) if form}
     limit = 64 + 24 * max(widths, default=1 << 16)
@@ -374,10 +387,10 @@ def _read_jsonl(source, header, protocol):
 
     for row in _posted_rows(source, protocol) if is_posted else _rows(source, limit):
         rows.append(_row(row, is_row if fields else None, list(widths)))
-        found = len(row) if isinstance(row, list) else 1
+        n_items = len(row) if isinstance(row, list) else 1
         if isinstance(row, list) and fields:
-            widths = {found: widths[found]}  # all lines have the form of the first
-        if len(rows) * found >= _LINE_INTEGERS:
+            widths = {n_items: widths[n_items]}  # all lines have the form of the first
+        if len(rows) * n_items >= _LINE_INTEGERS:
             yield columns()
             rows = []
     if rows:
@@ -392,10 +405,10 @@ def _row(row, is_row, widths):
         is_row and (not isinstance(row, list) or (widths and len(row) not in widths))
     ):
         lengths = " or ".join(map(str, reversed(widths))) or "some"
-        what = f"a list of {lengths} 64-bit integers" if is_row else "a 64-bit integer"
+        expectation = f"a list of {lengths} 64-bit integers" if is_row else "a 64-bit integer"
         is_wide = not is_row and isinstance(row, list)
         hint = "; reports of one field have shape (n,)" if is_wide else ""
-        raise ValueError(f"expected {what} per line, got {kind_of(row)}{hint}")
+        raise ValueError(f"expected {expectation} per line, got {kind_of(row)}{hint}")
     return row
 
 

@@ -121,8 +121,8 @@ def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> li
     path = Path(path)
     if not path.is_dir():
         return [path]
-    found = (file for file in sorted(path.rglob("*")) if file.is_file())
-    return _kept(path, {file.relative_to(path): file for file in found})
+    files_in_folder = (file for file in sorted(path.rglob("*")) if file.is_file())
+    return _kept(path, {file.relative_to(path): file for file in files_in_folder})
 
 
 def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
@@ -235,12 +235,12 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
         missing = error
     else:
 
-        def found() -> Iterable[str]:
+        def list_files() -> Iterable[str]:
             system.invalidate_cache()  # a listing may be as old as the process
             return system.find(path)
 
         opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
-        return _Storage(path, opened, found, system.unstrip_protocol)
+        return _Storage(path, opened, list_files, system.unstrip_protocol)
     if not options:  # for pyarrow, options are part of the address
         try:
             from pyarrow.fs import FileSelector, FileSystem, FileType

@@ -105,9 +105,10 @@ def warn_of_learned(
 
 
 class WatchesRefits:
-    """A learner that reads values, and warns if clones of it are fitted again and again."""
+    """A learner that reads values, and warns if clones of it are fitted repeatedly."""
 
-    # A search fits a clone for each fold and candidate, mostly to the same users.
+    # A search fits a clone for each fold and candidate, mostly to the same users, so it spends
+    # epsilon many times; only the clones themselves can detect this.
 
     _family: str | None = None
 

@@ -1,11 +1,11 @@
-// Asks, draws a report on this device, and sends it until the server has it on disk.
+// Ask the question, draw a report on this device, and send it until the server has stored it.
 import { configuration, privatize } from "./client.mjs";
 
 const { categories, memo, is_set: isSet } = JSON.parse(document.querySelector("main").dataset.poll);
 const [form, choices, said, leaves] = ["form", "choices", "said", "leaves"].map((id) => document.getElementById(id));
 const name = `sklearn_ldp poll ${memo}`;
 const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
-let inMemory = null; // where a browser keeps nothing
+let inMemory = null; // if the browser stores nothing
 let isSending = false;
 
 function kept() {
@@ -22,7 +22,7 @@ function keep(entry) {
     if (entry) localStorage.setItem(name, JSON.stringify(entry));
     else localStorage.removeItem(name);
   } catch {
-    // It is sent all the same, but not after this page is closed.
+    // The report is still sent, unless this page is closed.
   }
 }
 
@@ -33,7 +33,7 @@ function show(text) {
   leaves.textContent = entry ? `The report: ${JSON.stringify(JSON.parse(entry.body).report)}` : "";
 }
 
-// What is kept goes out again and again with the same nonce, by which the server counts it once.
+// The stored report is sent repeatedly with the same nonce, so that the server counts it once.
 async function send() {
   if (isSending) return;
   isSending = true;
@@ -51,9 +51,9 @@ async function send() {
       show();
     } else if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
       keep(null);
-      show(`The server does not take this report (${status}). Load the page again: the question may have changed.`);
+      show(`The server refused this report (${status}). Reload the page, because the question may have changed.`);
     } else {
-      show("The server cannot be reached. The report is kept here, and sent again.");
+      show("The server cannot be reached. The report is stored here, and will be sent again.");
       await pause(wait * (0.5 + Math.random()));
     }
   }

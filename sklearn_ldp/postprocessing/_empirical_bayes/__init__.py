@@ -1,4 +1,4 @@
-"""EmpiricalBayes and NPMLE: posterior means under priors that are learnt from the estimates."""
+"""EmpiricalBayes and NPMLE: posterior means under priors that are learned from the estimates."""
 
 from .estimator import EmpiricalBayes
 from .priors import NPMLE

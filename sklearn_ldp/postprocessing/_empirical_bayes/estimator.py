@@ -1,4 +1,4 @@
-"""The post-processor EmpiricalBayes, whose prior may depend on groups and on an order."""
+"""The post-processor EmpiricalBayes, with a prior that may depend on groups and an order."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
 from ..._core.queries import Queries, QuerySet
-from .few import of_few_categories
+from .few import few_categories_row
 from .group_priors import FEWEST
 from .hints import Grouping, QueryHints, as_partitions, range_partitions
-from .priors import LearntPrior
+from .priors import LearnedPrior
 from .top import top_values
 from .totals import GroupTotals, group_totals, grouped
 
 
-class EmpiricalBayes(LearntPrior):
-    """Make an estimate better by what its own values show; the post-processor to try first.
+class EmpiricalBayes(LearnedPrior):
+    """Improve an estimate by a prior learned from its own values; try this post-processor first.
 
-    Without parameters it suits any domain. Say what you know, if you know it: `queries` is what
-    will be asked (totals of groups, ranges, the most frequent), `groups` says which categories may
-    be alike, and `ordered` that neighbours may be. The other parameters are for comparisons.
+    Without parameters it suits any domain. Declare additional knowledge by parameters: `queries`
+    are the queries to answer (totals of groups, ranges, the most frequent), `groups` are categories
+    that may be similar, and `ordered` means that neighbors may be similar. The other parameters are
+    for comparisons.
 
-    If there are many categories, their estimates show how the frequencies are distributed: the
-    prior. The expected value of a category's frequency under that distribution, given its own
-    estimate, has the least expected square error. Norm-Sub then makes the sum 1.
+    If there are many categories, their estimates show the distribution of the frequencies, the
+    prior. The expected value of a category's frequency under this distribution, given its own
+    estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
 
-    ``prior="g-model"`` is Efron's: a log-spline with an atom at 0 [1]_. ``prior="average"`` is
-    unpublished: four log-polynomial priors, whose fits use that the frequencies sum to 1, the
-    NPMLE, and Gaussian ones for nearly equal frequencies, averaged by their likelihood
+    ``prior="g-model"`` is the prior of Efron: a log-spline with an atom at 0 [1]_.
+    ``prior="average"`` is unpublished. It averages priors by their likelihood: four log-polynomial
+    priors, which are fitted under the constraint that the frequencies sum to 1, the NPMLE, and
+    Gaussian priors for nearly equal frequencies
     (:func:`~sklearn_ldp.postprocessing.average_prior`).
 
     Parameters
@@ -41,39 +43,42 @@ class EmpiricalBayes(LearntPrior):
     simplex : bool, default=True
         Whether Norm-Sub follows, so that the estimates sum to 1.
     prior : {"average", "g-model"}, default="average"
-        Which kind of prior is learnt.
-    groups : array-like of shape (d,), mapping, query set or list of those, default=None
+        The kind of the prior. "g-model" is here because it is the published method, with which the
+        default is compared.
+    groups : array-like of shape (d,), mapping, query set or list of groupings, default=None
         The group of each category, such as the state of each city, if frequencies may differ from
         group to group; or several groupings. Labels with an index of their own, and mappings, may
-        be in any order. None takes all categories alike. For a set of estimates, a mapping has the
-        names of parts as its keys: ``{"state": regions}``.
+        be in any order. If None, all categories have the same prior. For a set of estimates, a
+        mapping has the names of parts as its keys: ``{"state": regions}``. The parameter exists
+        beside `queries` because groups may improve an estimate for other queries as well.
     ordered : bool, mapping of bool or None, default=None
         Whether the categories have an order along which frequencies may change slowly or from
-        range to range, such as ages or hours. The order is that of ``estimate.categories``. None
-        means that bins of numbers (``Domain.bins``) and the levels of an ordered dtype have one,
-        unless the most frequent are asked. For a set of estimates also by the names of parts:
-        ``{"age": True}``.
-    queries : query set, list of those, matrix of shape (n_queries, d) or None, default=None
-        What will be asked, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act like
-        `groups`, ``ranges(10)`` like `ordered`, and other queries like None, but for ``top_k(k)``:
-        then the values answer this question only, see the notes, so it cannot be in a list with
-        others. To tell groups helps where they differ; where not, it costs 4 % of the error on
-        average, and a fifth of it for few groups of few reports. For a set of estimates also a
-        mapping by the names of parts.
+        range to range, such as ages or hours, as in ``estimate.categories``. If None, bins of
+        numbers (``Domain.bins``) and the levels of an ordered dtype have an order, unless the
+        queries ask for the most frequent categories. For a set of estimates also by the names of
+        parts: ``{"age": True}``. The parameter exists beside `queries` because only False ignores
+        the order of bins.
+    queries : query set, list, matrix of shape (n_queries, d) or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act
+        like `groups`, ``ranges(10)`` like `ordered`, and other queries like None. With
+        ``top_k(k)`` the values answer only this query (see the notes), so it cannot be in a list
+        with other queries. Groups help if they differ. Otherwise they increase the error by 4 % on
+        average, and by a fifth for few groups of few reports. For a set of estimates also a mapping
+        by the names of parts.
     %(noise)s
 
     Attributes
     ----------
     group_totals_ : list of GroupTotals
-        If there are groups or an order: for each grouping, the totals of its groups and what was
-        learnt about them, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. Of an ordered
-        domain these are divisions into 5, 10, 20 .. 160 ranges.
+        If there are groups or an order: for each grouping, the totals of its groups and their
+        weights, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. The groupings of an ordered
+        domain are divisions into 5, 10, 20 .. 160 ranges.
     curve_weight_ : ndarray of shape (n_estimates,)
-        If the categories are ordered: probability that the frequencies follow a smooth curve, given
-        that they follow the order at all.
+        If the categories are ordered: the probability that the frequencies follow a smooth curve,
+        given that they depend on the order at all.
     prior_support_ : list of ndarray of shape (n_support,)
-        For each row, the frequencies that have a positive probability under its prior, in
-        increasing order.
+        For each row, the frequencies with a positive probability under its prior, in increasing
+        order.
     prior_weights_ : list of ndarray of shape (n_support,)
         For each row, the probabilities of these frequencies.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
@@ -82,14 +87,14 @@ class EmpiricalBayes(LearntPrior):
 
     See Also
     --------
-    PowerNS : The same with a power-law prior.
-    NPMLE : The same with a prior of a few atoms.
+    PowerNS : Uses a power-law prior.
+    NPMLE : Uses a prior of a few atoms.
 
     Notes
     -----
-    The table shows the full-domain error divided by that of Bayes with the true prior, in 100
-    collections through OLH at epsilon 1. The average was designed on other distributions than these
-    (``python -m benchmarks.accuracy.seven_distributions`` has all). The last four are real
+    The table shows the full-domain error divided by the error of Bayes' rule with the true prior,
+    in 100 collections through OLH at epsilon 1. The average was designed on other distributions
+    (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four are real
     histograms.
 
     ================================  =======  =======  =====
@@ -108,46 +113,46 @@ class EmpiricalBayes(LearntPrior):
     ================================  =======  =======  =====
 
     If all frequencies are equal, the errors are 0.5e-8, 1.8e-8 and 0.9e-8 (PowerNS: 9.0e-8). The
-    noise is assumed to be independent between categories, and normal; where few reports support a
-    category nobody has (a skewness above .03), it is that of their counts instead. The spread of
-    the posterior is not a confidence interval.
+    noise is assumed to be independent between categories, and normal. If few reports support an
+    empty category (a skewness above .03), the noise has the distribution of the counts instead. The
+    spread of the posterior is not a confidence interval.
 
-    **Few categories.** No prior can be learnt from a handful of estimates. Up to 12 categories of
-    frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from one answer
-    that everybody has to equal ones, whose posterior mean is computed without draws. From 24
-    categories the prior is learnt, and between both the two means are averaged. In 288 cells of 2
-    to 12 answers the error over the better of the raw estimate and Norm-Sub is .82 by geometric
-    mean, and 1.13 at most (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
-    are exactly equal, the error is half that of the cheap answer, though a prior for this case
-    alone would be better.
+    **Few categories.** A handful of estimates cannot determine a prior. Up to 12 categories with
+    frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a single
+    answer of all users to equal answers, with exact posterior means. From 24 categories the prior
+    is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12 answers
+    the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric mean,
+    and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies are
+    exactly equal, the error is half the error of this better one, although a prior for equal
+    frequencies alone would be better.
 
-    **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is one
-    more model, and the learnt prior is averaged with it: the largest of many estimates looks like a
-    frequency of its own. Its prior odds are the square of 10 over the reports a category beyond
-    those of chance. Where chance supports a category often (with a variance v above 600), they are
-    multiplied by the square of 600 / v: large collections keep their prior. One in 200 parts of
-    these odds is for one category with a share of the users and equal others. A single category
-    that stands out by less than that is missed: in 4 of 144 collections with few reports the error
-    is over 5 % above that of NormSub, by a factor of 1.45 at most
-    (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is an
+    additional model, and the learned prior is averaged with it, because the largest of many
+    estimates resembles a frequency of its own. The prior odds of this model are the square of 10
+    over the number of reports per category beyond the reports by chance. If chance supports a
+    category often (with a variance v above 600), the odds are multiplied by the square of 600 / v,
+    so large collections keep their prior. One in 200 parts of these odds is for the model that a
+    single category has a part of the users and all others are equal. A category that stands out by
+    less is missed: in 4 of 144 collections with few reports the error is over 5 % above the error
+    of NormSub, by a factor of at most 1.45 (``python -m benchmarks.accuracy._weak_frequencies``).
 
-    **Order.** Two kinds of models are weighed by how likely they make the estimates: priors of 5,
-    10, 20 .. 160 ranges, which differ as those of groups do, and a smooth curve, a Gaussian prior
-    of the waves along the order. If the order says nothing, the common prior stays.
+    **Order.** Two kinds of models are weighted by their likelihood: priors of 5, 10, 20 .. 160
+    ranges, which differ like priors of groups, and a smooth curve, a Gaussian prior of the waves
+    along the order. If the order shows nothing, the common prior stays.
 
     **The most frequent.** With ``queries=top_k(k)`` the value of a category is its expected
     frequency *if it is among the k largest*: above the threshold over which k categories are
-    expected. Methods that shrink every estimate are too low on these. The values answer this one
-    question, on average over these k categories; they do not sum to 1, and those of other
-    categories mean nothing. If the estimates are nearly as likely (within a factor of 20) when no
-    frequency exceeds the k-th largest of the prior, the usual posterior mean is returned. Single
-    collections can be far off: with 300 or 1,000 users a category the error of the ten most
-    frequent is .9 times that of the best of 12 methods in hindsight by geometric mean, but 4.5
-    times in the worst of 96 cells through GRR, and 2.8 times through OLH.
+    expected. Methods that shrink every estimate are too low for these categories. The values answer
+    this query only, on average over these k categories. They do not sum to 1, and the values of
+    other categories have no meaning. If the estimates are nearly as likely (within a factor of 20)
+    when no frequency exceeds the k-th largest of the prior, the result is the usual posterior mean.
+    Single collections can have large errors. With 300 or 1,000 users per category the error for the
+    ten most frequent is .9 times the error of the best of 12 methods in hindsight by geometric
+    mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through OLH.
 
-    **Cost.** Seconds of CPU a row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
+    **Cost.** Seconds of CPU per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
     100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
-    .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 take longest).
+    .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 are the slowest).
 
     The methods for few categories, few reports, groups, an order and the most frequent are
     unpublished.
@@ -167,7 +172,7 @@ class EmpiricalBayes(LearntPrior):
     >>> bayes.frequencies_[[0, 1, 98, 99]].round(3)
     array([0.212, 0.203, 0.001, 0.001])
 
-    Nobody is in the west. Totals are better where they are said beforehand:
+    No user is in the west. Declared queries improve the totals:
 
     >>> from sklearn_ldp.queries import groups
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
@@ -178,13 +183,13 @@ class EmpiricalBayes(LearntPrior):
     """
 
     _parameter_constraints: dict = {
-        **LearntPrior._parameter_constraints,
+        **LearnedPrior._parameter_constraints,
         "prior": [StrOptions({"average", "g-model"})],
         "groups": ["array-like", Mapping, QuerySet, None],
         "ordered": ["boolean", Mapping, None],
         "queries": ["array-like", "sparse matrix", QuerySet, Mapping, None],
     }
-    _of_each_part = ("groups", "ordered", "queries")
+    _part_parameters = ("groups", "ordered", "queries")
 
     def __init__(
         self,
@@ -208,19 +213,19 @@ class EmpiricalBayes(LearntPrior):
     def _row(self, values, noise, sample, sums_to_one):
         few = None
         if sums_to_one and self.prior == "average":
-            few = of_few_categories(values, noise)
+            few = few_categories_row(values, noise)
         if few is None:
             return super()._row(values, noise, sample, sums_to_one)
-        learnt = super()._row(values, noise, sample, sums_to_one) if few.share < 1 else None
-        return few.row(values, noise, sample, learnt)
+        learned = super()._row(values, noise, sample, sums_to_one) if few.share < 1 else None
+        return few.row(values, noise, sample, learned)
 
     def _process(self, estimate):
         partitions, ordered, top = self._hints(estimate)
         if top is not None:
             values = [top_values(row, top, self.simplex) for row in self._learn(estimate)]
         elif partitions or ordered:
-            learnt = self._learn(estimate)
-            rows = [grouped(row, partitions, ordered, self.simplex) for row in learnt]
+            learned = self._learn(estimate)
+            rows = [grouped(row, partitions, ordered, self.simplex) for row in learned]
             totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
             self.group_totals_: list[GroupTotals] = totals
             if ordered:
@@ -231,14 +236,14 @@ class EmpiricalBayes(LearntPrior):
         return estimate.with_values(np.reshape(values, estimate.shape), by=type(self).__name__)
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        # The order of bins was not asked for, so that it makes nobody a candidate of its own.
-        return any(self._hints(estimate, of_bins=False))
+        # The queries do not ask for the order of bins, so it does not add a candidate.
+        return any(self._hints(estimate, use_bins=False))
 
     def is_reference(self, queries: Queries | None) -> bool:
         return True
 
-    def _hints(self, estimate: FrequencyEstimate, of_bins: bool = True) -> QueryHints:
-        """The hints of parameters and queries: groups, order and the most frequent."""
+    def _hints(self, estimate: FrequencyEstimate, use_bins: bool = True) -> QueryHints:
+        """Return the hints of parameters and queries: groups, order and the most frequent."""
         name = type(self).__name__
         if isinstance(self.ordered, Mapping):
             raise ValueError(
@@ -248,8 +253,8 @@ class EmpiricalBayes(LearntPrior):
         partitions, ordered, top = QueryHints.of(self.queries, estimate, name)
         if self.groups is not None:
             partitions = as_partitions(self.groups, estimate.categories, name) + partitions
-        # Without an order, ranges of bins may be worse than those of raw values.
-        by_default = of_bins and self.ordered is None and top is None
+        # Without an order, sums over ranges of bins may be worse than sums of raw values.
+        by_default = use_bins and self.ordered is None and top is None
         is_scale = estimate.domain is not None and estimate.domain.is_ordered
         is_ordered = self.ordered or ordered or (by_default and is_scale)
         ordered = bool(is_ordered) and len(estimate.categories) >= FEWEST
@@ -259,7 +264,7 @@ class EmpiricalBayes(LearntPrior):
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
-                f"{name} answers {self.queries!r} by a prior that all categories have in common: "
-                "leave out groups= and ordered=, or ask for the most frequent separately."
+                f"{name} answers {self.queries!r} by a common prior of all categories. "
+                "Leave out groups= and ordered=, or ask for the most frequent separately."
             )
         return QueryHints(partitions, ordered, top)

@@ -1,4 +1,4 @@
-"""EmpiricalBayes for few categories, whose prior is given rather than learnt."""
+"""EmpiricalBayes for few categories, with a given prior instead of a learned one."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ from ..._core.numerics.deconvolution import (
     scaled,
 )
 from ..._core.numerics.dirichlet import FewFrequencies, few_frequencies
-from .priors import LearntRow
+from .priors import LearnedRow
 
 # Chosen by hand.
-_GIVEN, _LEARNT = 12, 24  # up to so many categories the prior is given, and from so many learnt
-_MOST_GROWTH = 1000.0  # of the variance, up to all users: beyond, there is next to no noise
+_GIVEN = 12  # the prior is given up to this number of categories
+_LEARNED = 24  # the prior is learned from this number of categories
+_MOST_GROWTH = 1000.0  # of the variance, up to frequency 1; if it grows more, noise is negligible
 
 
 class FewRow(NamedTuple):
-    """The posterior of one row under the given priors."""
+    """The posterior of a row under the given priors."""
 
     frequencies: FewFrequencies
     std: float  # the unit of the frequencies
-    share: float  # of this posterior in the result; the rest is that under a learnt prior
+    share: (
+        float  # of this posterior in the result; the posterior under a learned prior has the rest
+    )
 
     def row(
-        self, values: np.ndarray, noise: Noise, sample: Sample, learnt: LearntRow | None
-    ) -> LearntRow:
-        """Return the posterior of a row, averaged with that under a learnt prior."""
+        self, values: np.ndarray, noise: Noise, sample: Sample, learned: LearnedRow | None
+    ) -> LearnedRow:
+        """Return the posterior of a row, averaged with the posterior under a learned prior."""
         weights = self.frequencies.marginal_prior(sample.theta, sample.top)
         means = self.std * self.frequencies.means
-        if learnt is not None:
-            weights = self.share * weights + (1 - self.share) * learnt.weights
-            means = self.share * means + (1 - self.share) * learnt.means
+        if learned is not None:
+            weights = self.share * weights + (1 - self.share) * learned.weights
+            means = self.share * means + (1 - self.share) * learned.means
         support, prior = sample.prior(weights)
-        return LearntRow(values, noise, sample, weights, support, prior, means)
+        return LearnedRow(values, noise, sample, weights, support, prior, means)
 
 
-def of_few_categories(values: np.ndarray, noise: Noise) -> FewRow | None:
+def few_categories_row(values: np.ndarray, noise: Noise) -> FewRow | None:
     """Return the posterior of a row that sums to 1, if it has few categories.
 
     Shapes: values (d,).
     """
     d = len(values)
-    share = float(np.clip((_LEARNT - d) / (_LEARNT - _GIVEN), 0, 1))
+    share = float(np.clip((_LEARNED - d) / (_LEARNED - _GIVEN), 0, 1))
     if d < 2 or share == 0:
         return None
     std, slope = independent_noise(noise, int(np.argmax(values)), d)

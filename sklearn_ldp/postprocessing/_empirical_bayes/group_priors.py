@@ -1,14 +1,15 @@
-"""Priors of groups, and of an order, moved from the learnt one as far as the estimates say.
+"""Priors of groups, and priors along an order, learned from the estimates.
 
-Everything here is in units of the noise, as in `_core/numerics/deconvolution.py`. The prior of a
-group is a member of a family: the frequencies of the learnt prior are multiplied by a factor, and
-its weights are tilted along a direction. How much groups differ is learnt from all of them, and
-averaged over. The method is unpublished; the tilt belongs to g-modelling, the factor to scale
-families of priors.
+All quantities are in units of the noise, as in `_core/numerics/deconvolution.py`. The prior of a
+group is a member of a family: the frequencies of the learned prior are multiplied by a factor, and
+its weights are tilted along a direction. All groups together show how much groups differ, and the
+result averages over this quantity. The method is unpublished; the tilt comes from g-modeling, the
+factor from scale families of priors.
 
-Frequencies along an order may also follow a smooth curve, with a Gaussian prior of its waves. They
-are those of the cosine transform, in which the noise stays independent. Their variances fall with
-their number, by a law whose amplitude, length and smoothness are averaged over by their evidence.
+Frequencies along an order may also follow a smooth curve, with a Gaussian prior for its waves, the
+components of the cosine transform, in which the noise stays independent. The variances of the waves
+decrease with their number. Amplitude, length and smoothness of this decrease are averaged by their
+evidence.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ from ..._core.numerics.deconvolution import Law, NormalLaw
 from ..._core.support.locks import cached_property
 from .hints import Partition
 
-# Those of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), and those of
-# hints, totals and the most frequent, were chosen together in November 2026, on the 28 populations
-# that `python -m benchmarks.accuracy.fixed_questions --populations FILE` calls tuned: among several
-# dozen variants for groups, and about twenty for an order (doc/notes/postprocessors.md). The others
-# bound errors of computation, or work.
+# The constants of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), of hints,
+# of totals and of the most frequent categories were chosen together in November 2026, on the 28
+# populations that `python -m benchmarks.accuracy.fixed_questions --populations FILE` calls tuned:
+# among several dozen variants for groups, and about twenty for an order
+# (doc/notes/postprocessors.md). The others limit errors of computation, or work.
 _NEAR = 10.0  # estimates above it, in sigma, hardly depend on the prior
 _CELL = 0.1  # distance, in sigma, of nodes between which everything is interpolated
 _REACH = 12.0  # standard deviations beyond which a normal density is negligible
-_EMPTY = 0.3  # frequencies below it, in sigma, count as those of nearly nobody
-_EVEN = 0.5  # prior probability that groups do not differ in one direction, and that not at all
+_EMPTY = 0.3  # below this frequency, in sigma, a category counts as empty
+_EVEN = 0.5  # prior probability that groups do not differ in a direction, and that not at all
 _CURVE = 0.5  # prior probability of a curve, rather than groups, if frequencies differ at all
 FEWEST = 4  # categories that make a curve
 _POWERS = (2, 4, 6)  # of a wave's number, by which the variances fall: rough to smooth curves
 _SPREADS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30])  # of a curve, in squared means
-_EXACT, _RATIO = 256, 1.02  # waves up to that number stay alone, and later ones share cells
+_EXACT = 256  # waves up to this number have a cell of their own
+_RATIO = 1.02  # of the first waves of neighboring cells beyond
 _MOST_WAVES = 4096  # shorter waves hardly change the sum over a range
 
 
@@ -49,18 +51,19 @@ _MOST_WAVES = 4096  # shorter waves hardly change the sum over a range
 class Curve:
     """The fit of a smooth curve to the estimates."""
 
-    means: np.ndarray  # (d,): posterior means. They may be negative
-    log_likelihood: float  # logarithm of the joint density of the estimates, as of `Estimates`
+    means: np.ndarray  # (d,): posterior means, which may be negative
+    log_likelihood: float  # logarithm of the joint density of the estimates, as in `Estimates`
     wave_variances: np.ndarray  # (d,): posterior variance of each wave
 
     def variances(self, partition: Partition) -> np.ndarray:
         """Return posterior variances of the sums over groups.
 
         Shapes: -> (n_groups,).
-        partition: the groups. If they are ranges, waves add up within each; the members
-        of other groups count as independent.
+        partition: the groups. If the groups are ranges, the sums of waves over them are exact.
+        The members of other groups count as independent.
         """
-        d, sizes = len(self.means), partition.sizes()
+        d = len(self.means)
+        sizes = partition.sizes()
         if np.any(np.diff(partition.codes) < 0):
             return sizes * (1 - sizes / d) * self.wave_variances.sum() / d
         angles = np.pi * np.arange(1, min(d, _MOST_WAVES)) / d
@@ -83,30 +86,30 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
     waves = dct(z - mean, norm="ortho")
     starts = _wave_cells(d)
     counts = np.diff(np.r_[starts, d])
-    squares = np.add.reduceat(waves**2, starts)[1:] / counts[1:]  # but for wave 0, which is known
+    squares = np.add.reduceat(waves**2, starts)[1:] / counts[1:]  # without wave 0, which is known
     number = (starts + (counts - 1) / 2)[1:]
     counts = counts[1:]
     shapes = [_wave_variances(number, counts, power) for power in _POWERS]
     variances = np.concatenate(shapes) * mean**2
     score = -0.5 * (np.log(noise + variances) + squares / (noise + variances)) @ counts
-    # Wave 0 is the noise of the sum, as the sum itself is known.
-    of_sum = -0.5 * (np.log(noise) + waves[0] ** 2 / noise)
+    # Wave 0 contains only noise, because the sum of the frequencies is known.
+    first_score = -0.5 * (np.log(noise) + waves[0] ** 2 / noise)
     evidence = logsumexp(score)
     kept = np.exp(score - evidence) @ (variances / (noise + variances))
     gain = np.r_[0.0, np.repeat(kept, counts)]
-    log_likelihood = float(evidence - np.log(len(score)) + of_sum)
+    log_likelihood = float(evidence - np.log(len(score)) + first_score)
     return Curve(mean + idct(gain * waves, norm="ortho"), log_likelihood, noise * gain)
 
 
 def _wave_cells(d: int) -> np.ndarray:
-    """Return the first wave of each cell: 0, 1, 2 .. alone, then ever more together."""
+    """Return the first wave of each cell; cells contain one wave each, then more and more."""
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
     return np.r_[np.arange(min(d, _EXACT)), later[later < d]]
 
 
 def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.ndarray:
-    """Return prior variances of waves, over the squared mean, for all lengths and spreads."""
+    """Return variances of waves in squared means, for all lengths and spreads."""
     d = counts.sum() + 1
     first = 2.0 ** np.arange(0, np.log2(d) - 0.5)
     shape = 1 / (1 + (number / first[:, None]) ** power)
@@ -116,51 +119,54 @@ def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.
 
 # -- groups -----------------------------------------------------------------------------------
 def _size(theta: np.ndarray, top: float) -> np.ndarray:
-    """A tilt along it makes members of a group larger or smaller."""
+    """Return the direction that makes members of a group larger or smaller."""
     return np.arcsinh(np.clip(theta, 0, top)) / np.arcsinh(top)
 
 
 def _nonempty(theta: np.ndarray, top: float) -> np.ndarray:
-    """A tilt along it changes how many members of a group exist at all."""
+    """Return the direction that changes how many members of a group are not empty."""
     return (theta > _EMPTY).astype(np.float64)
 
 
 def _middle(theta: np.ndarray, top: float) -> np.ndarray:
-    """A tilt along it changes how many members are neither empty nor among the largest."""
+    """Return the direction that changes how many members are neither empty nor very large."""
     t = _size(theta, top)
     return 4 * t * (1 - t)
 
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """A way in which priors of groups may differ: coordinates, and their standard deviations."""
+    """A direction in which priors of groups may differ: coordinates, and prior spreads of them."""
 
-    # `column` is what the logarithm of a prior's weights is tilted along; without one, the
-    # coordinate is the logarithm of a factor of the frequencies.
+    # A coordinate times `column` is added to the logarithms of a prior's weights. If there is no
+    # column, a coordinate is the logarithm of a factor of the frequencies.
 
     coordinates: np.ndarray
     spreads: np.ndarray
     column: Callable[[np.ndarray, float], np.ndarray] | None = None
 
     def tilts(self, theta: np.ndarray, top: float) -> np.ndarray:
-        """Logarithms of what the weights are multiplied by, of shape (n_theta, n_coordinates)."""
+        """Return the logarithms of the factors of weights, of shape (n_theta, n_coordinates)."""
         column = np.zeros(len(theta)) if self.column is None else self.column(theta, top)
         return np.multiply.outer(column, self.coordinates)
 
     def priors(self) -> np.ndarray:
-        """Distributions of a group's coordinate, for no difference and for each spread."""
+        """Return distributions of a group's coordinate, for no difference and for each spread.
+
+        Shapes: -> (1 + n_spreads, n_coordinates).
+        """
         density = np.exp(-0.5 * (self.coordinates / self.spreads[:, None]) ** 2)
         density *= np.gradient(self.coordinates)
         return np.vstack([self.coordinates == 0, density / density.sum(axis=1, keepdims=True)])
 
     def log_weights(self) -> np.ndarray:
-        """Logarithms of the prior probabilities of no difference and of each spread."""
+        """Return the log prior probabilities of no difference and of each spread."""
         n = len(self.spreads)
         return np.log(np.r_[_EVEN, np.full(n, (1 - _EVEN) / n)])
 
 
 def _both_ways(*steps: float) -> np.ndarray:
-    """Coordinates that are dense about 0, where most groups are."""
+    """Return coordinates that are dense around 0, where most groups are."""
     return np.concatenate([-np.array(steps[::-1]), [0.0], steps])
 
 
@@ -179,15 +185,17 @@ class GroupFit:
     # (n_groups,): for each partition, posterior variances of the sums over its groups.
     variances: list[np.ndarray]
     log_evidence: float  # log Bayes factor of groups that differ against groups that do not
-    # Share of the group-aware posterior means in `means`; the rest is that of a common prior.
+    # Weight of the group-aware posterior means in `means`; posterior means under the common prior
+    # have the rest.
     share: float
     # (n_partitions,): posterior probabilities of the partitions, given that groups differ.
     weights: np.ndarray
-    curve_weight: float  # posterior probability of the curve, given the same. All weights sum to 1
+    # Posterior probability of the curve, given that groups differ. With `weights` it sums to 1.
+    curve_weight: float
 
 
 class _Expert(NamedTuple):
-    """The fit of one family of priors to one partition."""
+    """The fit of a family of priors to a partition."""
 
     means: np.ndarray
     variances: np.ndarray
@@ -202,7 +210,7 @@ class Estimates:
     # are needed, too.
     # growth: how much the variance of an estimate grows with the frequency.
     # means (d,): posterior means under the common prior.
-    # law: the law of an estimate; None takes it as normal.
+    # law: the distribution of an estimate; if None, the normal distribution.
 
     def __init__(
         self,
@@ -225,12 +233,14 @@ class Estimates:
         self._tops = log.max(axis=1, keepdims=True)
         likelihood = np.exp(log - self._tops)
         self._powers = np.vstack([likelihood, likelihood * theta, likelihood * theta**2])
-        self.z, self.law, self.growth = z, law, growth
+        self.z = z
+        self.law = law
+        self.growth = growth
         self.far = z[~self.is_near]
         self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
-        """Return the matrix that sums what nodes have over the near members of each group."""
+        """Return the matrix that sums values at nodes over the near members of each group."""
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
@@ -239,8 +249,10 @@ class Estimates:
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
         """Return posterior means of all categories, from those of each group at the nodes."""
-        result, group = self.means.copy(), partition.codes[self.is_near]
-        low, high = at_nodes[self._place, group], at_nodes[self._place + 1, group]
+        result = self.means.copy()
+        group = partition.codes[self.is_near]
+        low = at_nodes[self._place, group]
+        high = at_nodes[self._place + 1, group]
         result[self.is_near] = low + self._beyond * (high - low)
         return result
 
@@ -267,16 +279,18 @@ class Estimates:
         products = self._powers @ priors[: self._powers.shape[1]]
         density, mean, square = products.reshape(3, len(self._tops), -1)
         density = np.maximum(density, 1e-300)
-        mean, square = mean / density, square / density
+        mean = mean / density
+        square = square / density
         return np.log(density), mean, np.maximum(square - mean**2, 0)
 
     @cached_property
     def multiplied(self) -> np.ndarray:
         """Return the prior with its small frequencies multiplied by each factor."""
-        # The mean is kept where a frequency falls between two points of the grid.
-        # Frequencies beyond the near ones stay, because the grid has no more than the
-        # points that large estimates need.
-        theta, last = self.theta, len(self.theta) - 2
+        # A frequency between two points of the grid is divided between them, which keeps the mean.
+        # Large frequencies stay, because there the grid has only the points that large estimates
+        # need.
+        theta = self.theta
+        last = len(theta) - 2
         moves = theta <= _NEAR
         result = np.empty((len(theta), len(_FACTOR.coordinates)))
         for k, coordinate in enumerate(_FACTOR.coordinates):
@@ -293,8 +307,9 @@ class Estimates:
 def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return nodes, the place of each estimate among them, and its share of the next node."""
     lattice = np.floor(z / _CELL)
-    first, last = lattice.min(initial=0), lattice.max(initial=0) + 1
-    if len(z) < last - first:  # so few that each may be a node
+    first = lattice.min(initial=0)
+    last = lattice.max(initial=0) + 1
+    if len(z) < last - first:  # few estimates, each of which may be a node
         nodes, place = np.unique(np.append(z, last * _CELL), return_inverse=True)
         return nodes, place[:-1], np.zeros(len(z))
     place = (lattice - first).astype(np.int64)
@@ -304,8 +319,8 @@ def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_groups(
     estimates: Estimates, partitions: list[Partition], curve: Curve | None = None
 ) -> GroupFit:
-    """Return posterior means under priors of groups, averaged over what is not known."""
-    # curve: what a smooth curve makes of the estimates, if the categories are ordered.
+    """Return posterior means under priors of groups, averaged over families and partitions."""
+    # curve: the fit of a smooth curve, if the categories are ordered.
     pairs = [(p, estimates.at_nodes(p)) for p in partitions]
     experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
     weights, curve_weight, log_evidence = _weights(estimates, experts, curve)
@@ -316,12 +331,13 @@ def fit_groups(
     if curve is not None:
         aware += curve_weight * curve.means
     variance = estimates.moments(estimates.weights[:, None])[2][:, 0]
-    # The families that use other partitions do not know the spread of these sums.
-    common, different = [], []
+    # The families for other partitions have no variances of these sums.
+    common = []
+    different = []
     for (p, sums), row, own in zip(pairs, experts, weights, strict=True):
         far = estimates.far_members(p).sums(estimates.far_variances)
-        common.append(_of_known_sum(p, sums @ variance + far))
-        parts = [(_of_known_sum(p, expert.variances + far), expert.means) for expert in row]
+        common.append(_with_known_sum(p, sums @ variance + far))
+        parts = [(_with_known_sum(p, expert.variances + far), expert.means) for expert in row]
         if curve is not None:
             parts.append((curve.variances(p), curve.means))
             own = np.r_[own, curve_weight]
@@ -335,82 +351,135 @@ def fit_groups(
 def _weights(
     estimates: Estimates, experts: list[list[_Expert]], curve: Curve | None
 ) -> tuple[np.ndarray, float, float]:
-    """Return the posterior weights of experts and curve, and their log evidence together."""
+    """Return the posterior weights of experts and of the curve, and their joint log evidence."""
     scores = np.array([[expert.log_evidence for expert in row] for row in experts])
     scores = scores.reshape(len(experts), len(_FAMILIES)) - np.log(max(scores.size, 1))
-    of_curve = -np.inf
+    curve_score = -np.inf
     if curve is not None:
-        of_curve = curve.log_likelihood - estimates.log_likelihood()
+        curve_score = curve.log_likelihood - estimates.log_likelihood()
         if not isinstance(estimates.law, NormalLaw):
-            # A curve takes them as normal: how likely equal frequencies are makes up for that.
-            z, mean = estimates.z, np.array([curve.means.mean()])
-            of_curve += estimates.law.log_density(z, mean).sum()
-            of_curve -= NormalLaw(estimates.growth).log_density(z, mean).sum()
+            # The curve assumes normal estimates. The likelihood of equal frequencies under both
+            # distributions corrects its score.
+            z = estimates.z
+            mean = np.array([curve.means.mean()])
+            curve_score += estimates.law.log_density(z, mean).sum()
+            curve_score -= NormalLaw(estimates.growth).log_density(z, mean).sum()
         if experts:
             scores += np.log(1 - _CURVE)
-            of_curve += np.log(_CURVE)
-    total = float(logsumexp([*scores.ravel(), of_curve]))
-    return np.exp(scores - total), float(np.exp(of_curve - total)), total
+            curve_score += np.log(_CURVE)
+    total = float(logsumexp([*scores.ravel(), curve_score]))
+    return np.exp(scores - total), float(np.exp(curve_score - total)), total
 
 
 def _spread(
     partition: Partition, parts: list, weights: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return variances of the sums over groups, about those of the given posterior means."""
-    # parts: variances of the sums and posterior means, of each of the weights.
-    centre = partition.sums(means)
-    squares = [variances + (partition.sums(own) - centre) ** 2 for variances, own in parts]
-    if weights.sum() < 1e-100:  # other partitions have it all
+    """Return variances of the sums over groups, around the sums of the posterior means."""
+    # parts: for each weight, variances of the sums, and posterior means.
+    center = partition.sums(means)
+    squares = [variances + (partition.sums(own) - center) ** 2 for variances, own in parts]
+    if weights.sum() < 1e-100:  # other partitions have all the weight
         weights = np.ones(len(parts))
     return weights @ np.array(squares) / weights.sum()
 
 
-def _of_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
-    """Account for the known sum of all frequencies."""
+def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
+    """Return variances of the sums over groups, given the known sum of all frequencies."""
     return variances * (1 - partition.sizes() / len(partition.codes))
 
 
+# -- one family and one partition -------------------------------------------------------------
+# A family of priors has two directions, in which the prior of a group may differ from the common
+# prior. Arrays have these axes:
+#   g       groups
+#   s, t    coordinates of a group in the first and in the second direction
+#   a, b    spreads of all groups' coordinates: none (0), then each spread of the direction
 def _fit(
     estimates: Estimates, partition: Partition, sums: Any, first: _Direction, second: _Direction
 ) -> _Expert:
     """Return the fit of the priors that differ in two directions to a partition."""
-    theta, n_groups = estimates.theta, len(partition.names)
-    base = estimates.multiplied if first.column is None else estimates.weights[:, None]
-    tilts = [direction.tilts(theta, theta[-1]) for direction in (first, second)]
-    most = [tilt.max(axis=0) for tilt in tilts]
-    one, other = (np.exp(tilt - top) for tilt, top in zip(tilts, most, strict=True))
-    tilted = (base * one)[:, :, None] * other[:, None, :]
-    totals = tilted.sum(axis=0)
-    tilted = (tilted / totals).reshape(len(theta), totals.size)
-    log_marginal, mean, variance = estimates.moments(tilted)
-    log = (sums @ log_marginal).reshape(n_groups, *totals.shape)
-    # A tilt multiplies the density of a far estimate; a factor leaves it where it is.
-    far = estimates.far_members(partition)
-    unmoved = totals if first.column else totals[[len(first.coordinates) // 2]]
-    log -= far.sizes()[:, None, None] * (np.log(unmoved) + most[0][:, None] + most[1])
-    of_far = [direction.tilts(estimates.far, theta[-1]) for direction in (first, second)]
-    one, other = (far.rows() @ tilt for tilt in of_far)
-    log += one[:, :, None] + other[:, None, :]
-    likelihood = np.exp(log - log.max(axis=(1, 2), keepdims=True))
+    # sums: matrix of shape (g, n_nodes) from `Estimates.at_nodes`.
+    priors, log_totals = _tilted_priors(estimates, first, second)
+    log_marginal, mean, variance = estimates.moments(priors)  # each (n_nodes, s * t)
+    near = (sums @ log_marginal).reshape(-1, *log_totals.shape)  # (g, s, t)
+    log_likelihood = _with_far_members(near, estimates, partition, log_totals, first, second)
+    posterior, log_evidence = _posterior(log_likelihood, first, second)
 
-    # Evidence of each group for each pair of spreads.
-    priors = first.priors(), second.priors()
-    evidence = np.einsum("gsb,as->gab", likelihood @ priors[1].T, priors[0])
+    posterior = posterior.reshape(len(partition.names), -1)  # (g, s * t)
+    group_sums = sums @ mean  # (g, s * t)
+    expected = np.einsum("gk,gk->g", posterior, group_sums)
+    between = np.einsum("gk,gk->g", posterior, group_sums**2) - expected**2
+    within = np.einsum("gk,gk->g", posterior, sums @ variance)
+    means = estimates.interpolated(mean @ posterior.T, partition)
+    return _Expert(means, np.maximum(between, 0) + within, log_evidence)
+
+
+def _tilted_priors(
+    estimates: Estimates, first: _Direction, second: _Direction
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the priors for all pairs of coordinates, and logarithms of their normalizations.
+
+    Shapes: -> (n_grid, s * t), (s, t).
+    """
+    theta = estimates.theta
+    base = estimates.multiplied if first.column is None else estimates.weights[:, None]
+    first_tilts = first.tilts(theta, theta[-1])  # (n_grid, s)
+    second_tilts = second.tilts(theta, theta[-1])  # (n_grid, t)
+    first_maxima = first_tilts.max(axis=0)
+    second_maxima = second_tilts.max(axis=0)
+    first_factors = base * np.exp(first_tilts - first_maxima)
+    second_factors = np.exp(second_tilts - second_maxima)
+    products = first_factors[:, :, None] * second_factors[:, None, :]
+    totals = products.sum(axis=0)
+    priors = (products / totals).reshape(len(theta), totals.size)
+    if first.column is None:
+        # A factor of the frequencies does not move far estimates, so factor 1 normalizes these.
+        totals = totals[[len(first.coordinates) // 2]].repeat(len(totals), axis=0)
+    return priors, np.log(totals) + first_maxima[:, None] + second_maxima
+
+
+def _with_far_members(
+    near: np.ndarray,
+    estimates: Estimates,
+    partition: Partition,
+    log_totals: np.ndarray,
+    first: _Direction,
+    second: _Direction,
+) -> np.ndarray:
+    """Return the log likelihoods of all members, from the log likelihoods of the near members.
+
+    Shapes: near (g, s, t), log_totals (s, t) -> (g, s, t).
+    A far estimate has its frequency nearly exactly, so a tilt multiplies its density.
+    """
+    far = estimates.far_members(partition)
+    top = estimates.theta[-1]
+    first_tilts = far.rows() @ first.tilts(estimates.far, top)  # (g, s)
+    second_tilts = far.rows() @ second.tilts(estimates.far, top)  # (g, t)
+    normalized = near - far.sizes()[:, None, None] * log_totals
+    return normalized + (first_tilts[:, :, None] + second_tilts[:, None, :])
+
+
+def _posterior(
+    log_likelihood: np.ndarray, first: _Direction, second: _Direction
+) -> tuple[np.ndarray, float]:
+    """Return the posterior of each group's coordinates, and the log evidence of any difference.
+
+    Shapes: log_likelihood (g, s, t) -> (g, s, t).
+    """
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=(1, 2), keepdims=True))
+    first_priors = first.priors()  # (a, s)
+    second_priors = second.priors()  # (b, t)
+    evidence = np.einsum("gsb,as->gab", likelihood @ second_priors.T, first_priors)
     evidence = np.maximum(evidence, 1e-300)
-    scores = np.log(evidence).sum(axis=0)
-    of_none = scores[0, 0]
+    scores = np.log(evidence).sum(axis=0)  # (a, b)
+    score_of_none = scores[0, 0]
     log_prior = np.add.outer(first.log_weights(), second.log_weights())
     scores = scores + log_prior
     scores[0, 0] = -np.inf
     total = logsumexp(scores)
-    log_evidence = float(total - np.log1p(-np.exp(log_prior[0, 0])) - of_none)
-    posterior = likelihood * np.einsum(
-        "as,gab,bk->gsk", priors[0], np.exp(scores - total) / evidence, priors[1], optimize=True
+    log_evidence = float(total - np.log1p(-np.exp(log_prior[0, 0])) - score_of_none)
+    weights = np.exp(scores - total) / evidence  # (g, a, b)
+    coordinate_weights = np.einsum(
+        "as,gab,bt->gst", first_priors, weights, second_priors, optimize=True
     )
-    posterior = posterior.reshape(n_groups, -1)
-    of_sums = sums @ mean
-    expected = np.einsum("gk,gk->g", posterior, of_sums)
-    spread = np.einsum("gk,gk->g", posterior, of_sums**2) - expected**2
-    within = np.einsum("gk,gk->g", posterior, sums @ variance)
-    means = estimates.interpolated(mean @ posterior.T, partition)
-    return _Expert(means, np.maximum(spread, 0) + within, log_evidence)
+    return likelihood * coordinate_weights, log_evidence

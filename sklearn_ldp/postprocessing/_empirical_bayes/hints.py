@@ -1,4 +1,4 @@
-"""Hints for a prior: groups of categories, and what queries tell about the estimate."""
+"""Hints for a prior: groups of categories, an order, and the most frequent categories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._core.queries import groups as groups_by
 from ..._core.support.typing import Column
 
 # Chosen with the constants of `postprocessing/_empirical_bayes/group_priors.py`.
-_MOST_PARTITIONS = 8  # into which sets that overlap are sorted
+_MOST_PARTITIONS = 8  # into which overlapping sets are sorted
 _RANGES = (5, 10, 20, 40, 80, 160)  # numbers of ranges into which an ordered domain is divided
 _SMALLEST_RANGE = 3  # categories
 
@@ -24,10 +24,10 @@ Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 class Partition(NamedTuple):
-    """Groups that each category belongs to one of."""
+    """Disjoint groups that contain all categories."""
 
     codes: np.ndarray  # (d,): the group of each category
-    names: list  # the names of the groups; none of them is empty
+    names: list  # the names of the groups, which are not empty
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum over each group, of shape (n_groups,)."""
@@ -45,21 +45,21 @@ class Partition(NamedTuple):
 
 
 def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
-    """Return the partitions that a parameter `groups` stands for.
+    """Return the partitions that a parameter `groups` describes.
 
     Shapes: groups (d,), categories (d,).
-    groups: labels of the categories, or disjoint groups of them. Categories in none of the
-    groups of a query set form another one.
+    groups: labels of the categories, or disjoint groups of them. Categories outside the
+    groups of a query set form an additional group.
     """
     first = groups[0] if isinstance(groups, list | tuple) and len(groups) else None
     are_several = isinstance(first, list | np.ndarray | Mapping | QuerySet)
     if not (are_several or hasattr(first, "iloc")):
         groups = [groups]
-    return [_partition(one, categories, name) for one in groups]
+    return [_partition(grouping, categories, name) for grouping in groups]
 
 
 def are_disjoint(matrix: sparse.csr_array) -> bool:
-    """Whether queries ask for the totals of groups that have no category in common."""
+    """Return whether queries ask for the totals of disjoint groups."""
     return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
 
 
@@ -67,12 +67,15 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     query_set = groups if isinstance(groups, QuerySet) else groups_by(groups)
     d = len(categories)
     if query_set.depends_on_truth:
-        raise ValueError(f"{name} needs groups of named categories, got {query_set!r}.")
+        raise ValueError(
+            f"{name} needs groups of named categories, got {query_set!r}. Pass a label for each "
+            "category, as in groups(labels)."
+        )
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
         raise ValueError(
-            f"{name} needs groups in which each category occurs at most once, got {query_set!r}: "
-            "give one label for each category, groups(labels), or a list of several such labels."
+            f"{name} needs groups in which each category occurs at most once, got {query_set!r}. "
+            "Give one label for each category, groups(labels), or a list of several such labels."
         )
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
@@ -87,8 +90,8 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
 
     Shapes: categories (d,).
     categories: the domain, in its order.
-    Returns: the name of a range are its first and last category. There are none if d is very
-    small.
+    Returns: divisions, in which the name of a range is the pair of its first and last category.
+    If d is very small, there are no divisions.
     """
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
@@ -104,7 +107,7 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
 
 
 def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
-    """Sort 0/1 queries into matrices of disjoint ones; none if they are other queries."""
+    """Sort 0/1 queries into matrices of disjoint queries; return [] for other queries."""
     if not np.all(matrix.data == 1):
         return []
     if are_disjoint(matrix):
@@ -123,27 +126,27 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 
 class QueryHints(NamedTuple):
-    """The hints of queries to a prior: groups, order, and if only the most frequent are asked."""
+    """The hints of queries for a prior: groups, an order, and the most frequent categories."""
 
     partitions: list[Partition]  # groups in which frequencies may differ
-    ordered: bool  # whether neighbouring categories may have similar frequencies
-    # If given, only the largest frequencies will be asked for: this many of them.
-    top: int | None
+    ordered: bool  # whether neighboring categories may have similar frequencies
+    top: int | None  # if given, the queries ask only for this number of largest frequencies
 
     @classmethod
     def of(cls, queries: Any, estimate: FrequencyEstimate, name: str) -> QueryHints:
-        """Return the hints of a parameter `queries` about the estimate that is wanted.
+        """Return the hints of a parameter `queries` for an estimate.
 
         Shapes: queries (n_queries, d).
         """
-        categories, d = estimate.categories, len(estimate.categories)
+        categories = estimate.categories
+        d = len(categories)
         query_set = as_query_set(queries).aligned(categories, estimate.domain)
         if query_set.parts:
-            hints = [cls.of(one, estimate, name) for one in query_set.parts]
-            found = {p.codes.tobytes(): p for one in hints for p in one.partitions}
-            return cls([*found.values()], any(one.ordered for one in hints), None)
+            parts = [cls.of(part, estimate, name) for part in query_set.parts]
+            distinct = {p.codes.tobytes(): p for part in parts for p in part.partitions}
+            return cls([*distinct.values()], any(part.ordered for part in parts), None)
         if query_set.top is not None:
-            query_set.matrix(d, np.zeros(d))  # refuses more than there are
+            query_set.matrix(d, np.zeros(d))  # refuses k > d
             return cls([], False, query_set.top)
         if query_set.square_weights(d) is not None:
             return cls([], False, None)
@@ -151,6 +154,6 @@ class QueryHints(NamedTuple):
         # Single categories are no groups.
         sets = _disjoint_sets(matrix) if np.any(np.diff(matrix.indptr) > 1) else []
         named = len(sets) == 1 and query_set.names
-        groupings = [query_set] if named else [query_matrix(one) for one in sets]
-        partitions = [p for one in groupings for p in as_partitions(one, categories, name)]
+        groupings = [query_set] if named else [query_matrix(matrix) for matrix in sets]
+        partitions = [p for groups in groupings for p in as_partitions(groups, categories, name)]
         return cls([p for p in partitions if 1 < len(p.names) < d], query_set.ordered, None)

@@ -1,4 +1,4 @@
-"""Post-processors that learn their prior from the estimates: their base, and NPMLE."""
+"""Post-processors that learn their prior from the estimates: the base class, and NPMLE."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 
 @dataclass(frozen=True, eq=False)
-class LearntRow:
-    """One raw estimate, the prior learnt from it, and the posterior means."""
+class LearnedRow:
+    """A raw estimate, the prior that is learned from it, and the posterior means."""
 
     raw: np.ndarray  # (d,): the estimate
     noise: Noise  # its noise
     sample: Sample  # the estimate in units of its noise level
-    # (n_grid,): the learnt prior on the grid of the sample, or that of equal frequencies if it
-    # is likelier.
+    # (n_grid,): the learned prior on the grid of the sample, or the prior of equal frequencies if
+    # this is more likely.
     weights: np.ndarray
-    # (n_support,): the frequencies of positive prior probability, and these probabilities: those
-    # two priors averaged.
+    # (n_support,): the average of both priors: frequencies of positive probability, and these
+    # probabilities.
     support: np.ndarray
     prior: np.ndarray
     means: np.ndarray  # (d,): the posterior means
 
 
-class LearntPrior(BasePostProcessor):
-    """Base of EmpiricalBayes and NPMLE: a hook learns the prior, and the posterior mean follows."""
+class LearnedPrior(BasePostProcessor):
+    """Base of EmpiricalBayes and NPMLE: posterior means under the prior of `_fit_prior`."""
 
     prior_support_: list[np.ndarray]
     prior_weights_: list[np.ndarray]
@@ -52,56 +52,58 @@ class LearntPrior(BasePostProcessor):
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether Norm-Sub follows: shares that overlap are then refused."""
+        """Whether Norm-Sub follows; then frequencies that overlap are refused."""
         return self.simplex
 
     @abstractmethod
     def _fit_prior(self, sample):
-        """Return the weights of the prior on the grid of one row's sample."""
+        """Return the weights of the prior on the grid of a row's sample."""
 
     def _process(self, estimate):
         means = (row.means for row in self._learn(estimate))
         values = np.array([norm_sub(row) if self.simplex else row for row in means])
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
-    def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearntRow]:
-        """Learn and keep the prior of one row after the other, with one sample in memory."""
-        name, n_rows = type(self).__name__, len(estimate)
-        noise = resolve_noise(estimate, self.noise, name)
-        levels, slopes = per_row(noise.std, n_rows), per_row(noise.growth, n_rows)
-        self.prior_support_, self.prior_weights_ = [], []
+    def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearnedRow]:
+        """Learn and store the prior row by row, with the sample of a single row in memory."""
+        n_rows = len(estimate)
+        noise = resolve_noise(estimate, self.noise, type(self).__name__)
+        levels = per_row(noise.std, n_rows)
+        slopes = per_row(noise.growth, n_rows)
+        self.prior_support_ = []
+        self.prior_weights_ = []
         for i, values in enumerate(estimate.values):
-            noise_of_row = noise.of_rows(i)
-            is_sample = bool(np.any(noise_of_row.curvature))
-            law = law_of_noise(noise_of_row, len(values), is_sample)
+            row_noise = noise.of_rows(i)
+            is_sample = bool(np.any(row_noise.curvature))
+            law = law_of_noise(row_noise, len(values), is_sample)
             total = None if estimate.sums_to_one else float(values.sum())
             sample = Sample(values, levels[i], slopes[i], law, total)
-            row = self._row(values, noise_of_row, sample, estimate.sums_to_one)
+            row = self._row(values, row_noise, sample, estimate.sums_to_one)
             self.prior_support_.append(row.support)
             self.prior_weights_.append(row.prior)
             yield row
 
     def _row(
         self, values: np.ndarray, noise: Noise, sample: Sample, sums_to_one: bool
-    ) -> LearntRow:
-        """Return the prior that is learnt from one row, and the posterior means."""
+    ) -> LearnedRow:
+        """Return the prior that is learned from a row, and the posterior means."""
         odds = odds_of_equal(noise.support_law, len(values))
         averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
         support, prior = sample.prior(averaged)
         slope = float(np.ravel(noise.growth)[0])
         means = posterior_mean(values, sample.std, support, prior, slope, sample.law)
-        return LearntRow(values, noise, sample, weights, support, prior, means)
+        return LearnedRow(values, noise, sample, weights, support, prior, means)
 
 
-class NPMLE(LearntPrior):
-    """Make an estimate better where frequencies take few values, such as many equal ones.
+class NPMLE(LearnedPrior):
+    """Improve an estimate if the frequencies have few values, such as many equal frequencies.
 
-    It is the posterior mean under the prior that maximises the likelihood among all priors. The
-    Kiefer-Wolfowitz non-parametric maximum likelihood estimate of the prior has a few atoms. So
-    it suits frequencies that take few values, such as many equal ones beside zeros. For frequencies
-    that vary smoothly EmpiricalBayes is better, and it uses this prior where that fits. Where few
-    reports tell of a category, it is averaged with equal frequencies, as in EmpiricalBayes.
-    Norm-Sub then makes the sum 1.
+    The result is the posterior mean under the prior that maximizes the likelihood among all priors,
+    the Kiefer-Wolfowitz non-parametric maximum likelihood estimate. This prior has a few atoms, so
+    it suits frequencies with few values, such as many equal frequencies and zeros. For frequencies
+    that vary smoothly EmpiricalBayes is better, and it uses this prior when it fits. If few reports
+    support a category, the prior is averaged with equal frequencies, as in EmpiricalBayes. Norm-Sub
+    then makes the sum 1.
 
     Parameters
     ----------
@@ -112,9 +114,9 @@ class NPMLE(LearntPrior):
     Attributes
     ----------
     prior_support_ : list of ndarray of shape (n_support,)
-        For each row, the frequencies that have a positive probability under its prior, in
-        increasing order. They lie on a grid with steps of at most a sixth of the noise level, or at
-        large estimates.
+        For each row, the frequencies with a positive probability under its prior, in increasing
+        order. They lie on a grid with steps of at most a sixth of the noise level, or at large
+        estimates.
     prior_weights_ : list of ndarray of shape (n_support,)
         For each row, the probabilities of these frequencies.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
@@ -127,8 +129,8 @@ class NPMLE(LearntPrior):
 
     Notes
     -----
-    With as few reports as in the notes of :class:`Calibrate`, the error exceeds that of NormSub by
-    over 5 % in 8 of 144 cells, by a factor of 1.43 at most.
+    With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
+    NormSub by over 5 % in 8 of 144 settings, by a factor of at most 1.43.
 
     References
     ----------

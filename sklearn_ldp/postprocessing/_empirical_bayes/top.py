@@ -1,4 +1,4 @@
-"""Frequencies of the most frequent categories, by Bayes' rule for just that question."""
+"""Frequencies of the most frequent categories, by Bayes' rule for this query."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from ..._core.numerics.simplex import norm_sub
-from .priors import LearntRow
+from .priors import LearnedRow
 
-_AT_ONCE = 1 << 22  # numbers of the posterior that are made at once
-_KEPT = 1 << 23  # numbers of the posterior that are kept: 64 MiB; more are made anew each time
-# Chosen with the constants of `group_priors.py`: one of four rules, at one of eight thresholds.
-_EVIDENCE = 3.0  # log likelihood ratio that makes it believable that some stand out
+_AT_ONCE = 1 << 22  # numbers of the posterior that are computed together
+_KEPT = 1 << 23  # numbers of the posterior that stay in memory: 64 MiB; more are computed each time
+# Chosen with the constants of `group_priors.py`, among four rules and eight thresholds.
+_EVIDENCE = 3.0  # log likelihood ratio from which some categories count as prominent
 
 # Distinct estimates, their likelihoods at each frequency of the prior, and their densities.
 _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
-def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray:
+def top_values(row: LearnedRow, k: int, simplex: bool) -> np.ndarray:
     """Return the expected frequency of each category, given that it is among the k largest.
 
     Shapes: -> (d,).
-    Returns: the frequencies; those without that condition if the estimates are nearly as likely
-    when no frequency exceeds the k-th largest of the prior, as then little is known about who is
-    above the threshold.
-    Equal estimates are worked on once: those of counts take few values in a large domain.
+    Returns: the frequencies. If the estimates are nearly as likely when no frequency exceeds the
+    k-th largest of the prior, the posterior means without this condition, because little is
+    known about which categories are above the threshold.
+    Equal estimates are processed once, because counts have few values in a large domain.
     """
-    # The expectation is that above a threshold, which is so low that k categories are expected
-    # there.
+    # The condition is that the frequency exceeds a threshold, over which k categories are expected.
     theta = row.support / row.sample.std
     z, back, counts = np.unique(row.sample.z, return_inverse=True, return_counts=True)
     blocks = _blocks(row, z, theta)
@@ -36,7 +35,7 @@ def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray:
     kth_largest = int(np.flatnonzero(by_size >= min(k, by_size[0]))[-1])
     if _evidence_above(row.prior, kth_largest, blocks(), counts) < _EVIDENCE:
         return norm_sub(row.means) if simplex else row.means
-    # First how many are expected at each frequency, then the expectation above the threshold.
+    # First the expected number of categories at each frequency, then the conditional means.
     expected = np.zeros(len(theta))
     for rows, likelihood, density in blocks():
         expected += row.prior * ((counts[rows] / density) @ likelihood)
@@ -58,7 +57,7 @@ def top_values(row: LearntRow, k: int, simplex: bool) -> np.ndarray:
 def _evidence_above(
     prior: np.ndarray, cap: int, blocks: Iterable[_Block], counts: np.ndarray
 ) -> float:
-    """Log likelihood ratio of the prior, to the one whose larger frequencies are all at the cap."""
+    """Return the log likelihood ratio of the prior to the prior with no frequency above the cap."""
     capped = np.where(np.arange(len(prior)) <= cap, prior, 0)
     capped[cap] = prior[cap:].sum()
     return sum(
@@ -67,15 +66,15 @@ def _evidence_above(
     )
 
 
-def _blocks(row: LearntRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
-    """Return a maker of the likelihoods, which are made only once if they fit into memory."""
+def _blocks(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
+    """Return a function that yields the likelihoods, computed only once if they fit into memory."""
     if len(z) * len(theta) > _KEPT:
         return lambda: _likelihoods(row, z, theta)
-    made = list(_likelihoods(row, z, theta))
-    return lambda: made
+    blocks = list(_likelihoods(row, z, theta))
+    return lambda: blocks
 
 
-def _likelihoods(row: LearntRow, z: np.ndarray, theta: np.ndarray) -> Iterator[_Block]:
+def _likelihoods(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Iterator[_Block]:
     """Yield slices of the estimates, their likelihoods, and their densities under the prior."""
     step = max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):

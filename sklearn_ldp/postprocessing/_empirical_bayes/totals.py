@@ -1,4 +1,4 @@
-"""Totals of groups: what EmpiricalBayes makes of them, between the raw and the processed ones."""
+"""Totals of groups in EmpiricalBayes, between the raw totals and the totals of the model."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from ..._core.support.pandas import import_pandas
 from ..._core.support.typing import DataFrame
 from .group_priors import Estimates, GroupFit, fit_curve, fit_groups
 from .hints import Partition
-from .priors import LearntRow
+from .priors import LearnedRow
 
-# Chosen on 2026-11-28 among 100 rules (this range, prior odds of an excess, totals towards which it
-# leads, guards for few groups) on 208 cells of groups of 10 to 100 categories; others are those of
-# `python -m benchmarks.accuracy.simple_questions`. The rest was chosen by hand; it bounds the work.
-_EXCESSES = np.exp(np.arange(-2, 4.01, 0.5))  # in units of what chance leaves between the totals
-# In units of the variance of totals all of which are equally likely. Chosen on the same day among
-# six bounds, on 232 cells of US states and of 3 to 20 groups (doc/notes/postprocessors.md).
+# Chosen on 2026-11-28 among 100 rules (this range, prior odds of an excess, the totals to shrink
+# to, guards for few groups) on 208 settings of groups of 10 to 100 categories; other settings are
+# in `python -m benchmarks.accuracy.simple_questions`. The other constants were chosen by hand; they
+# limit the work.
+_EXCESSES = np.exp(np.arange(-2, 4.01, 0.5))  # relative to the variance between totals by chance
+# Relative to the variance of totals under a uniform distribution on the simplex. Chosen on the same
+# day among six bounds, on 232 settings of US states and of 3 to 20 groups
+# (doc/notes/postprocessors.md).
 _MOST_EXCESS = 1.0
-_FEW = 4  # groups whose variances are exact in any case ..
-_CHEAP = 500_000  # .. and of how many categories, over all groups, those of all groups are
-_MOST_GROUPS, _MOST_RATIO = 100, 16  # groups, and the ratio of their sizes, that are few
-_LEAST = 0.02  # of the raw totals' variance that chance leaves at least
+_FEW = 4  # groups with exact variances in any case
+_CHEAP = 500_000  # categories times groups, up to which all groups have exact variances
+_MOST_GROUPS = 100  # up to this number of groups, totals have a Dirichlet prior
+_MOST_RATIO = 16  # of the sizes of such groups
+_LEAST = 0.02  # minimum of the variance by chance, relative to the variance of the raw totals
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
-    """The totals that :class:`~sklearn_ldp.EmpiricalBayes` learnt about groups of categories.
+    """The totals of groups of categories that :class:`~sklearn_ldp.EmpiricalBayes` has learned.
 
     Parameters
     ----------
@@ -43,19 +46,19 @@ class GroupTotals:
     raw : ndarray of shape (n_estimates, n_groups)
         Totals of the raw estimate, after Norm.
     common : ndarray of shape (n_estimates, n_groups)
-        Totals of the estimate under the prior that all categories have in common.
+        Totals of the estimate under the common prior of all categories.
     totals : ndarray of shape (n_estimates, n_groups)
         Totals of the result.
     log_evidence : ndarray of shape (n_estimates,)
-        Logarithm of how much more likely the estimates are if the groups of any grouping differ
-        than if none do.
+        Log Bayes factor of the model that groups differ against the model that they do not.
     share : ndarray of shape (n_estimates,)
-        Share of the estimate under priors of groups, beside that under the common prior.
+        Weight of the estimate under priors of groups; the estimate under the common prior has the
+        rest.
     probability : ndarray of shape (n_estimates,)
         Probability of this grouping, given that groups differ (or that frequencies follow the
-        order, if there is one); the rest is that of other groupings and of a smooth curve.
+        order, if there is one). Other groupings and a smooth curve have the rest.
     raw_weights : ndarray of shape (n_estimates, n_groups)
-        Weight of what the raw totals show by themselves, beside the processed estimate.
+        Weight of the raw totals; the totals of the processed estimate have the rest.
     """
 
     names: list[Any]
@@ -93,7 +96,7 @@ class GroupTotals:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The fits of the groups and the order of one row, and the result."""
+    """The fits of groups and an order to a row, and the result."""
 
     raw: np.ndarray
     common: np.ndarray
@@ -102,39 +105,47 @@ class Grouped:
     raw_weights: list[np.ndarray]
 
 
-def grouped(row: LearntRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
+def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
     """Return the fits of groups and an order to a row."""
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
-    z, std, growth = row.sample.z, row.sample.std, row.sample.growth
+    z = row.sample.z
+    std = row.sample.std
+    growth = row.sample.growth
     estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
     curve = fit_curve(z, growth, 1 / std) if ordered else None
     fit = fit_groups(estimates, partitions, curve)
-    raw, common, values = norm(row.raw), row.means, std * fit.means
+    raw = norm(row.raw)
+    common = row.means
+    values = std * fit.means
     weights = [np.zeros(len(p.names)) for p in partitions]
     if simplex:
-        common, values = norm_sub(common), norm_sub(values)
+        common = norm_sub(common)
+        values = norm_sub(values)
         variances = total_variances(row.noise, partitions, values) if partitions else []
         # The coarsest grouping comes last: its totals hold exactly.
         for i in sorted(range(len(partitions)), key=lambda i: -len(partitions[i].names)):
-            p, of_model = partitions[i], std**2 * fit.variances[i]
-            totals, weights[i] = shrunken_totals(raw, values, p, variances[i], of_model)
-            values = with_totals(values, p, totals)
+            partition = partitions[i]
+            model_variances = std**2 * fit.variances[i]
+            totals, weights[i] = shrunken_totals(
+                raw, values, partition, variances[i], model_variances
+            )
+            values = with_totals(values, partition, totals)
     return Grouped(raw, common, values, fit, weights)
 
 
 def group_totals(partition: Partition, place: int, rows: list[Grouped]) -> GroupTotals:
-    """Return the totals of one of the partitions in all rows."""
+    """Return the totals of a partition in all rows."""
     return GroupTotals(
-        partition.names,
-        np.array([partition.sums(row.raw) for row in rows]),
-        np.array([partition.sums(row.common) for row in rows]),
-        np.array([partition.sums(row.values) for row in rows]),
-        np.array([row.fit.log_evidence for row in rows]),
-        np.array([row.fit.share for row in rows]),
-        np.array([row.fit.weights[place] for row in rows]),
-        np.array([row.raw_weights[place] for row in rows]),
+        names=partition.names,
+        raw=np.array([partition.sums(row.raw) for row in rows]),
+        common=np.array([partition.sums(row.common) for row in rows]),
+        totals=np.array([partition.sums(row.values) for row in rows]),
+        log_evidence=np.array([row.fit.log_evidence for row in rows]),
+        share=np.array([row.fit.share for row in rows]),
+        probability=np.array([row.fit.weights[place] for row in rows]),
+        raw_weights=np.array([row.raw_weights[place] for row in rows]),
     )
 
 
@@ -145,27 +156,26 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return totals of groups, moved to what the raw ones show as far as these deserve.
+    """Return totals of groups, between the raw and the processed totals, and weights of the raw.
 
     Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
     -> (n_groups,), (n_groups,).
     raw: raw estimate that sums to 1.
     processed: processed estimate that sums to 1.
     """
-    # The raw total of a group differs from the processed one by chance, as far as the model of
-    # the latter says, or because the model leaves something out that the members of a group
-    # have in common. The variance of that excess is learnt from all groups, and averaged over
-    # (unpublished).
+    # The raw total of a group differs from the processed total by chance, with a variance that
+    # follows from the model, or because the model lacks a common effect of the group's members.
+    # All groups show the variance of this excess, over which the result averages (unpublished).
     sizes = partition.sizes()
     spread = sizes * (1 - sizes / len(partition.codes))
     if len(sizes) < 2 or not np.all(variances[spread > 0] > 0):
         return partition.sums(processed), np.zeros(len(sizes))
     gaps = partition.sums(raw) - partition.sums(processed)
-    # Of a small group it would depend on chance how much chance leaves, hence the same for all.
+    # For a small group, the variance by chance is itself uncertain, hence a common one for all.
     chance = np.sum(variances - posterior_variances)
     chance = max(chance, _LEAST * variances.sum()) * spread / spread.sum()
     parts = sizes / sizes.sum()
-    # Without a bound, weak data would allow an excess that no totals on the simplex can have.
+    # Without a bound, weak data would allow an excess that is impossible on the simplex.
     most = _MOST_EXCESS * (parts @ (1 - parts)) / (len(parts) + 1)
     n_excesses = max(np.count_nonzero(_EXCESSES * chance.sum() <= most), 1)
     excess = _EXCESSES[:n_excesses, None] * chance.sum() * parts
@@ -183,17 +193,17 @@ def shrunken_totals(
 
 
 def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.ndarray:
-    """Return the totals of groups by what they show themselves, whatever their members are.
+    """Return the totals of groups as estimated from the raw totals alone.
 
     Shapes: totals (n_groups,), sizes (n_groups,) -> (n_groups,).
     totals: raw totals, with the sum 1.
-    variance: the sum of their variances.
+    variance: the sum of the variances of the raw totals.
     Returns: posterior means under Dirichlet priors of the totals, if the groups are few.
     """
     parts = sizes / sizes.sum()
     if len(sizes) > _MOST_GROUPS or sizes.max() > _MOST_RATIO * sizes.min():
         return totals
-    # Independent errors in proportion to the sizes, which have these variances after Norm.
+    # Independent errors with variances proportional to the sizes have this total after Norm.
     std = least_level(np.sqrt(variance / (1 - parts @ parts) * parts.min()))
     law = KnownVariances(parts / parts.min())
     return std * few_frequencies(totals / std, 1 / std, law, sizes).means
@@ -205,21 +215,24 @@ def total_variances(
     """Return the variances of the totals of groups of a raw estimate, after Norm.
 
     Shapes: frequencies (d,) -> (n_groups,).
-    Those of a mechanism with covariances, which take a pass over all reports for each group, are
-    exact for a few groups in large domains. For the others, the variances without covariances are
-    multiplied by the ratio that these few have.
+    Exact variances of a mechanism with covariances need a pass over all reports for each group. In
+    large domains, only a few groups have exact variances. For the others, the variances without
+    covariances are multiplied by the ratio of both in the few groups.
     """
-    d, chosen = len(frequencies), []
+    d = len(frequencies)
+    chosen = []
     for partition in partitions:
-        n_groups, by_size = len(partition.names), np.argsort(partition.sizes(), kind="stable")
+        n_groups = len(partition.names)
+        by_size = np.argsort(partition.sizes(), kind="stable")
         is_exact = n_groups <= _FEW or d * n_groups <= _CHEAP
         few = by_size[np.linspace(0, n_groups - 1, _FEW).astype(np.int64)]
         chosen.append((partition, np.arange(n_groups) if is_exact else few))
-    # All at once, as the law of the reports takes a pass over them.
+    # All groups together, because the distribution of the reports needs a pass over them.
     rows = sparse.vstack([partition.rows()[places] for partition, places in chosen], format="csr")
     ends = np.cumsum([len(places) for _, places in chosen])[:-1]
     known = np.split(variances_after_norm(noise, rows, frequencies), ends)
-    single, result = np.maximum(np.ravel(noise.variance(frequencies)), 0), []
+    single = np.maximum(np.ravel(noise.variance(frequencies)), 0)
+    result = []
     for (partition, places), exact in zip(chosen, known, strict=True):
         sizes = partition.sizes()
         plain = partition.sums(single) * (1 - 2 * sizes / d) + (sizes / d) ** 2 * single.sum()
@@ -234,8 +247,8 @@ def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) ->
     Shapes: values (d,), totals (n_groups,) -> (d,).
     values: non-negative values.
     totals: non-negative totals.
-    This is Michelot's projection: members that would not be positive leave, until all that
-    stay are.
+    This is Michelot's projection, which removes members that would not be positive until all
+    remaining members are positive.
     """
     stays = np.ones(len(values), dtype=bool)
     # Ends: each pass removes at least one member.

@@ -160,7 +160,7 @@ def test_missing_instants_are_missing():
 
 def test_an_error_names_the_types_of_floats():
     fit = partial(GRR(1.0, categories=[0.1, 0.2]).fit, np.array([0.1, 0.2], dtype=np.float32))
-    with pytest.raises(ValueError, match=r"X is float32, the categories are float64: give both"):
+    with pytest.raises(ValueError, match=r"X is float32, the categories are float64; give both"):
         fit()
     with pytest.raises(ValueError, match=r"category 0.3; its") as caught:
         GRR(1.0, categories=[0.1, 0.2]).fit([0.3])

@@ -92,7 +92,7 @@ def test_levels_that_are_no_text(levels):
 def test_no_value_goes_through_a_function_of_ours(column, monkeypatch):
     domain, called = Domain(["a", "b"]), []
     monkeypatch.setattr(CategoryList, "_code_of", lambda self, value: called.append(value) or 0)
-    monkeypatch.setattr(CategoryList, "_made_table", lambda self, dtype: None)
+    monkeypatch.setattr(CategoryList, "_new_table", lambda self, dtype: None)
     domain.encode(column)
     assert set(called) <= {"z"}  # a level that does not occur
     called.clear()
@@ -184,7 +184,7 @@ LISTS = [[1, 2], [3], [1, 2]]
 @pytest.mark.parametrize("container", [pd.Series, pl.Series, pa.array])
 def test_a_list_is_no_answer(container):
     for oracle in (GRR(1.0, categories=[(1, 2), (3,)]), GRR(1.0, random_state=0)):
-        with pytest.raises(ValueError, match=r"A list is no category.* tuple, or take Item"):
+        with pytest.raises(ValueError, match=r"A list is no category.* tuple, or use Item"):
             oracle.fit(container(LISTS))
 
 

@@ -69,7 +69,7 @@ def test_whole_numbers_need_whole_edges_and_one_for_each_bin(edges, bounds):
 
 
 def test_other_numbers_are_no_whole_ones():
-    with pytest.raises(ValueError, match=r"got 17\.5 at position 0, whose bins are of whole"):
+    with pytest.raises(ValueError, match=r"got 17\.5 at position 0, but its bins are of whole"):
         YEARS.encode([17.5])
     with pytest.raises(ValueError, match="is not shown") as error:
         OUE(categories=YEARS).privatize([17.5])
@@ -88,7 +88,7 @@ def test_whole_values_in_other_bins_make_a_hint_once():
     oracle = OUE(categories=Domain.bins(24, bounds=(0, 120)), random_state=0)
     oracle.fit(np.arange(100) + 0.5)
     oracle.privatize(np.arange(100))  # clients are logged
-    with pytest.warns(UserWarning, match="OUE got whole numbers only.* integers=True"):
+    with pytest.warns(UserWarning, match="OUE got only whole numbers.* integers=True"):
         oracle.fit(np.arange(100))
     oracle.fit(np.arange(100))
 
@@ -131,7 +131,7 @@ def test_means_and_deviations_say_whose_they_are():
     variance = smooth.values[0] @ (centers - expected) ** 2
     assert smooth.std("processed")[0] == pytest.approx(variance**0.5)
     for method in ("mean", "std"):
-        with pytest.warns(UserWarning, match=f"{method} is of the raw values.*SmoothMLE"):
+        with pytest.warns(UserWarning, match=f"{method} uses the raw values.*SmoothMLE"):
             assert getattr(smooth, method)() == getattr(raw, method)()
     assert smooth.median() == quantiles(smooth, [0.5]).value[:, 0]
     with pytest.raises(ValueError, match='values="raw" or "processed"'):
@@ -159,7 +159,7 @@ def test_answers_calculate_as_arrays_do():
     assert np.mean(answers) == 0.375
     answers -= 0.5
     assert type(answers) is np.ndarray
-    with pytest.raises(AttributeError, match="Answers has no 'nothing'"):
+    with pytest.raises(AttributeError, match="Answers and arrays have no attribute 'nothing'"):
         _ = FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).answer(["a"]).nothing
 
 
@@ -180,7 +180,9 @@ def test_a_standard_deviation_is_finite_and_not_negative(std):
 
 
 def test_wrong_words_are_right():
-    with pytest.raises(ValueError, match="NormSub expects an estimate.* values are for an oracle"):
+    with pytest.raises(
+        ValueError, match="NormSub expects an estimate.* Pass users' values to an oracle"
+    ):
         NormSub().fit_transform(["a", "b"] * 10)
     table = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["u", "v"] * 50})
     estimates = ColumnOracle(2.0, random_state=0).fit_transform(table)

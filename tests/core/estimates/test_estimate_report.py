@@ -152,15 +152,15 @@ def test_the_columns_are_named_and_explained_for_readers():
     for head in ("share", "count", "raw", interval):
         assert processed.count(f"<p>{head}: ") == 1
     assert ["raw value)" in page for page in (raw, smoothed, processed)] == [False, False, True]
-    assert "<h2>Share of users after EmpiricalBayes, and intervals (95 %, all at once" in processed
+    assert "<h2>Share of users after EmpiricalBayes, and intervals (95 %, simultaneous" in processed
     assert "and intervals" not in kinds()["unknown"].report().html
 
 
 def test_epsilon_and_the_noise_level_are_explained():
     html = colours(epsilon=1.0).report().html
     assert "<dd>1.0: no answer makes a report more than 2.72 times as likely" in html
-    assert re.search(r"<dd>0\.\d+: the standard error of a share that nobody has</dd>", html)
-    assert "a share that nobody" not in kinds()["mean"].report().html
+    assert re.search(r"<dd>0\.\d+: the standard error of a share of 0 %</dd>", html)
+    assert "a share of 0 %" not in kinds()["mean"].report().html
     assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
 
 
@@ -378,7 +378,7 @@ def test_shares_that_cannot_be_are_marked_and_their_intervals_end_there():
     assert report.html.count("stroke-dasharray") == n_below
     assert "lie outside of their intervals" not in report.html  # which would blame somebody
     assert report.html.count(" *</td>") == 2 * n_below  # the share and the count
-    assert report.html.count("* below what is possible") == 2  # under the picture and the table
+    assert report.html.count("* below 0 % because of noise") == 2  # under the picture and the table
     intervals = re.findall(r"<td>(\S+) to (\S+) %</td>", report.html)
     assert len(intervals) == 12
     assert min(float(low) for low, _ in intervals) == 0  # a minus sign is no number
@@ -492,7 +492,7 @@ def test_rows_have_a_picture_of_their_course():
     """The largest categories over the rows; parts of a set are of different questions."""
     rows = weekly(4)
     found = rows.report().html
-    assert "Share of users, row by row, and intervals (95 %, all at once in each row)" in found
+    assert "Share of users, row by row, and intervals (95 %, simultaneous in each row)" in found
     start = found.partition("<h1>0</h1>")[0]  # before the page of the first row
     assert start.count("<svg") == len(WORDS)
     assert start.count("<rect") == 4 * len(WORDS)

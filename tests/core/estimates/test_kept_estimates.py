@@ -312,9 +312,9 @@ UNKNOWN = "which this release does not know. If it is a class of another package
             [["matrix-channel", [[[1]]]]],
             r"can read \(AttributeError",
         ),
-        ([["grr", {"dict": []}]], "holds a GRR, and no estimate"),
+        ([["grr", {"dict": []}]], "contains a GRR, not an estimate"),
         ([["frequency-estimate", {"array": "none"}]], "KeyError"),
-        ([["frequency-estimate", [[[1.0]], ["a", "b"]]]], "needs values of shape"),
+        ([["frequency-estimate", [[[1.0]], ["a", "b"]]]], "got values of shape"),
     ],
 )
 def test_forged_files_run_nothing(objects, match, version, path, tmp_path, monkeypatch):
@@ -467,7 +467,7 @@ def test_the_epsilon_of_a_computed_channel_is_compared(epsilon, is_read, path):
     if is_read:
         assert load_estimate(path).oracle.epsilon == epsilon
     else:
-        with pytest.raises(ValueError, match="its noise is not that of"):
+        with pytest.raises(ValueError, match="its noise does not belong to"):
             load_estimate(path)
 
 
@@ -481,7 +481,7 @@ def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
 
     forge(path, change)
     if is_changed:
-        with pytest.raises(ValueError, match="its noise is not that of RangeOracle"):
+        with pytest.raises(ValueError, match="its noise does not belong to RangeOracle"):
             load_estimate(path)
     else:
         assert load_estimate(path).shape == (1, 512)
@@ -494,7 +494,7 @@ def test_a_design_of_a_file_has_probabilities(path):
         change_array(arrays, "channel", header, "response-design", lambda x: x * np.inf)
 
     forge(path, change)
-    with pytest.raises(ValueError, match="needs probabilities from 0 to 1"):
+    with pytest.raises(ValueError, match="needs a matrix of probabilities"):
         load_estimate(path)
 
 
@@ -561,7 +561,7 @@ def test_every_class_that_files_may_name_has_a_tag_that_stays():
     [
         (lambda header, _: header.update(version=3), "of version 3, and not of 2"),
         (lambda header, _: header.update(format="other"), "it is of version"),
-        (lambda header, _: header.update(root="x" * 9), "holds a str, and no estimate"),
+        (lambda header, _: header.update(root="x" * 9), "contains a str, not an estimate"),
     ],
 )
 def test_other_formats_are_refused(change, match, path):

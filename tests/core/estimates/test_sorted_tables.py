@@ -154,7 +154,7 @@ def test_bins_without_ends_say_what_to_declare(domain):
         lambda: quantiles(estimate, [0.5]),
         lambda: DistributionDisplay.from_estimate(estimate),
     ):
-        with pytest.raises(ValueError, match=r"Domain\.bins\(edges, bounds=.*without bounds="):
+        with pytest.raises(ValueError, match=r"without bounds= .*Domain\.bins\(edges, bounds="):
             ask()
 
 
@@ -202,7 +202,7 @@ def test_numbers_are_drawn_in_order(incomes):
 # -- names that are nearly the same ---------------------------------------------------------------
 @pytest.mark.parametrize("categories", [["a", "b ", " b"], ["a", "b", "b\t"], ["x", "", " "]])
 def test_categories_that_differ_in_blanks_are_told(categories):
-    with pytest.warns(UserWarning, match="2 categories that differ in blanks only: all are '"):
+    with pytest.warns(UserWarning, match="2 categories that differ only in blanks around '"):
         Domain(categories)
     for others in (["a ", " b"], ["a b", "ab"], [1, "1", None], [("a", " "), ("a", "")]):
         assert Domain(others).size == len(others)  # in silence: a warning is an error

@@ -1,19 +1,7 @@
 """Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
 
-from .._core.report_page import EstimateReport
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay
 from ._distribution_display import DistributionDisplay
 from ._error_displays import ErrorCurveDisplay, SearchDisplay
 from ._frequency_display import FrequencyDisplay
-
-__all__ = [
-    "ContingencyDisplay",
-    "DifferenceDisplay",
-    "DistributionDisplay",
-    "ErrorCurveDisplay",
-    "EstimateReport",
-    "FrequencyDisplay",
-    "SearchDisplay",
-    "TrendDisplay",
-]

@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.domains import has_bins
-from .._core.domains.values import places_among
-from .._core.queries import Queries, as_query_set
-from .._core.statements import Estimate, table_intervals
-from .._core.support.typing import Axes
+from ..domains import has_bins
+from ..domains.values import places_among
+from ..queries import Queries, as_query_set
+from ..statements import Estimate, table_intervals
+from ..support.typing import Axes
 from ._base import EstimateDisplay, look_of, merged, name_ticks
 
 # Limits for categories drawn in order, and for names beside the axis of a figure of usual size.
-_MOST_DRAWN, _MOST_NAMES = 256, 64
+_MOST_DRAWN = 256
+_MOST_NAMES = 64
 # The letters from which a name is turned, the inches of a row, and the letters that fit side by
 # side; all chosen by eye.
-_LONG, _ROW, _MOST_LETTERS = 10, 0.16, 40
+_LONG = 10
+_ROW = 0.16
+_MOST_LETTERS = 40
 # Shifts of the first, second, .. estimate from its category; the first few are far apart.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
 
@@ -197,7 +200,9 @@ class FrequencyDisplay(EstimateDisplay):
         """
         cls._check(estimate, truth, level)
         _check_options(k, order, by, orientation)
-        categories, values, noun = estimate.labels, estimate.values[0], "categories"
+        categories = estimate.labels
+        values = estimate.values[0]
+        noun = "categories"
         truth = None if truth is None else np.asarray(truth)
         query = None
         if queries is not None:
@@ -342,12 +347,14 @@ class FrequencyDisplay(EstimateDisplay):
         """Draw the markers and intervals of the i-th estimate on these axes."""
         from matplotlib.colors import to_rgba
 
-        is_vertical, is_bars = first.orientation == "vertical", first.by == "category"
+        is_vertical = first.orientation == "vertical"
+        is_bars = first.by == "category"
         usual = look_of(i)
         markers = {"linestyle": "none", "markersize": 4 if is_bars else 3, "label": self.name}
         look = merged(usual | markers, kwargs)
         self.band_: Any = None
-        frequencies, bars = np.asarray(self.frequencies)[order], None
+        frequencies = np.asarray(self.frequencies)[order]
+        bars = None
         if self.interval is not None:
             low, high = (np.asarray(end)[order] for end in self.interval)
             if is_bars:
@@ -428,12 +435,12 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
         return "frequency"
     levels = [f"{100 * display.level:.4g} %" for display in drawn if display.level]
     level = " and ".join(dict.fromkeys(levels))
-    of_raw = "" if all(display.is_raw for display in drawn) else " of raw estimates"
+    subject = "" if all(display.is_raw for display in drawn) else " of raw estimates"
     scope = f"all {drawn[0].n_categories:,} {displays[0].noun.partition(',')[0]}"
     if not all(display.simultaneous for display in drawn):
-        return f"frequency, with {level}\nintervals{of_raw} of each category,\nif noise is normal"
+        return f"frequency, with {level}\nintervals{subject} of each category,\nif noise is normal"
     # The label has three lines because the axes are low if names are long.
-    return f"frequency, with simultaneous\n{level} intervals{of_raw}\nfor {scope}"
+    return f"frequency, with simultaneous\n{level} intervals{subject}\nfor {scope}"
 
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.statements import as_table, check_level, departures, from_independence, independence
+from ..statements import as_table, check_level, departures, from_independence, independence
 from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500
@@ -170,7 +170,8 @@ class ContingencyDisplay(BaseDisplay):
             cells.ravel()[order] = values
             return cells.T if is_turned else cells
 
-        raw, frequencies = table.as_raw(), laid_out(table.values[0])
+        raw = table.as_raw()
+        frequencies = laid_out(table.values[0])
         shown = frequencies if color == "frequency" else from_independence(frequencies)
         within_noise = noise_level = p_value = None
         if raw.is_raw and raw.noise is not None:
@@ -308,7 +309,8 @@ class ContingencyDisplay(BaseDisplay):
 
 def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     """Return the table of two columns, and whether it stores the columns in the other order."""
-    table, is_turned = tables, False
+    table = tables
+    is_turned = False
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
@@ -320,9 +322,9 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
                 "ContingencyDisplay needs marginals of several columns, got a set of "
                 f"{', '.join(map(repr, tables))}. Pass the result of a MarginalOracle."
             )
-        of_columns: Any = tables
-        table = of_columns.pair(first, second)
-        columns = list(of_columns.domain.columns)
+        table_set: Any = tables
+        table = table_set.pair(first, second)
+        columns = list(table_set.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
         raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}. Select one.")

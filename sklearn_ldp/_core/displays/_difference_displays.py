@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._core.domains.values import places_among
-from .._core.statements import EstimateDifference, if_normal
+from ..domains.values import places_among
+from ..statements import EstimateDifference, if_normal
 from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
 
-_CHANGED, _OPEN = "#d55e00", "0.55"
+_CHANGED = "#d55e00"
+_OPEN = "0.55"
 _MOST_LINES = 7  # the number of colors that readers can distinguish
 _MOST_TICKS = 12  # the largest number of rows that all have a tick
 
@@ -138,7 +139,8 @@ class DifferenceDisplay(BaseDisplay):
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
         ends = difference.confidence_interval(level, simultaneous=True, of=of)
         low, high = (end[0] for end in ends)
-        values, d = difference.values[0], difference.shape[1]
+        values = difference.values[0]
+        d = difference.shape[1]
         shown = np.arange(d)
         if k is not None and k < d:
             score = np.abs(values) / np.maximum(high - low, np.finfo(float).tiny)
@@ -172,7 +174,8 @@ class DifferenceDisplay(BaseDisplay):
         ImportError
             If matplotlib is not installed.
         """
-        n, d = len(self.categories), self.n_categories
+        n = len(self.categories)
+        d = self.n_categories
         ax = self._axes(ax, (6.5, 1.2 + 0.22 * n))
         ax.axvline(0, color="black", linewidth=0.8, zorder=0)
         place = name_rows(ax, self.categories, grid="y", fontsize="small")
@@ -309,7 +312,8 @@ class TrendDisplay(BaseDisplay):
             )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]
-            how, which = "the largest estimates", "all"
+            how = "the largest estimates"
+            which = "all"
         else:
             names = np.asarray(categories, dtype=object).tolist()
             places, missing = places_among(names, estimate.categories.tolist())
@@ -318,7 +322,8 @@ class TrendDisplay(BaseDisplay):
                     f"TrendDisplay: {missing[0]!r} is not a category of the estimate. Name some of "
                     "estimate.categories."
                 )
-            how, which = "as named", "these"
+            how = "as named"
+            which = "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
                 f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some "

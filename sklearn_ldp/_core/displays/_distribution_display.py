@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.domains import ends_of, is_log
-from .._core.queries import ranges
-from .._core.statements import Estimate
-from .._core.statements import quantiles as quantiles_of
-from .._core.support.text import number_texts
+from ..domains import ends_of, is_log
+from ..queries import ranges
+from ..statements import Estimate
+from ..statements import quantiles as quantiles_of
+from ..support.text import number_texts
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
 _MOST_RANGES = 16  # the number of ranges of bins whose densities have a band
@@ -143,7 +143,8 @@ class DistributionDisplay(EstimateDisplay):
         """
         cls._check(estimate, truth, level)
         ends = ends_of(estimate.domain, "DistributionDisplay")
-        raw, d = estimate.as_raw(), len(ends) - 1
+        raw = estimate.as_raw()
+        d = len(ends) - 1
         density = distribution = marked = None
         n_ranges = min(_MOST_RANGES, d)
         edges = np.arange(n_ranges + 1) * d // n_ranges
@@ -159,8 +160,8 @@ class DistributionDisplay(EstimateDisplay):
             high = np.minimum.accumulate(np.clip(high, 0, 1)[::-1])[::-1]
             distribution = (ends[np.r_[0, stops, d]], np.r_[0.0, low, 1.0], np.r_[0.0, high, 1.0])
         if density is not None and probabilities.size:
-            found = quantiles_of(estimate, quantiles, level, simultaneous=True)
-            marked = (probabilities, found.value[0], found.low[0], found.high[0])
+            intervals = quantiles_of(estimate, quantiles, level, simultaneous=True)
+            marked = (probabilities, intervals.value[0], intervals.low[0], intervals.high[0])
         return cls(
             ends,
             estimate.values[0],
@@ -220,11 +221,11 @@ class DistributionDisplay(EstimateDisplay):
             axes[1].xaxis.set_major_formatter("{x:,.12g}")
         axes[1].set(ylabel="share of users up to here", ylim=(-0.02, 1.02))
         axes[1].set_xlim(self.ends[0], self.ends[-1])
-        for one in axes:
-            one.grid(True, color="0.93", linewidth=0.6)
-            one.set_axisbelow(True)
-            if one.get_legend_handles_labels()[0]:
-                one.legend(fontsize="small")
+        for ax in axes:
+            ax.grid(True, color="0.93", linewidth=0.6)
+            ax.set_axisbelow(True)
+            if ax.get_legend_handles_labels()[0]:
+                ax.legend(fontsize="small")
         return self
 
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
@@ -240,8 +241,8 @@ class DistributionDisplay(EstimateDisplay):
         look = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 1}
         drawn = []
         if self.density_band is not None:
-            ends, *both = map(np.asarray, self.density_band)
-            steps = (np.repeat(ends, 2)[1:-1], *(np.repeat(one, 2) for one in both))
+            ends, low, high = map(np.asarray, self.density_band)
+            steps = (np.repeat(ends, 2)[1:-1], np.repeat(low, 2), np.repeat(high, 2))
             drawn.append((axes[0], steps, f"{len(ends) - 1} ranges"))
         if self.distribution_band is not None:
             drawn.append((axes[1], self.distribution_band, "everywhere"))

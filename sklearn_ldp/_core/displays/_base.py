@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._core.statements import Estimate, check_level
-from .._core.support.fitted import estimate_of
-from .._core.support.typing import Axes
+from ..statements import Estimate, check_level
+from ..support.fitted import estimate_of
+from ..support.typing import Axes
 
 # The palette of Okabe and Ito, which color-blind readers can distinguish. Its yellow is left out
 # because it is hard to see on white.

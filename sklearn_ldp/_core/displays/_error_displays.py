@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.support.fitted import mean_errors, metric_names, standard_errors
-from .._core.support.typing import Axes, Table
+from ..support.fitted import mean_errors, metric_names, standard_errors
+from ..support.typing import Axes, Table
 from ._base import COLORS, BaseDisplay, legend_outside, merged, name_rows, styles
 
 _FEW_DECADES = 50.0  # an axis whose ends have at most this ratio has room for labels within decades
@@ -176,7 +176,9 @@ class ErrorCurveDisplay(BaseDisplay):
         curves = _curves(names, place, table[error].astype(float), bars, ambiguous)
         if rows is not None:
             named = np.array(rows, dtype=object)
-            curves = {key: one._replace(x=named[one.x.astype(int)]) for key, one in curves.items()}
+            curves = {
+                key: curve._replace(x=named[curve.x.astype(int)]) for key, curve in curves.items()
+            }
         error = _error_name(results, error)
         display = cls(curves, rows=rows, x_name=x, error_name=error, chosen=chosen)
         return display.plot(ax, **kwargs)
@@ -333,7 +335,8 @@ class ErrorCurveDisplay(BaseDisplay):
         self.errorbars_: dict[Any, Any] = {}
         for i, (name, curve) in enumerate(self.curves.items()):
             bars = None if curve.spread is None else np.nan_to_num(curve.spread)
-            place, look = self._places(i), merged(looks[name], kwargs)
+            place = self._places(i)
+            look = merged(looks[name], kwargs)
             points: dict[str, Any] = {"x": place, "y": curve.error, "yerr": bars}
             if self.rows is not None:
                 points = {"x": curve.error, "y": place, "xerr": bars}
@@ -371,12 +374,14 @@ class ErrorCurveDisplay(BaseDisplay):
         if self.rows is None:
             return np.asarray(x)
         # The dots of a row are one below the other, in the order of the legend.
-        n, rows = len(self.curves), list(self.rows)
+        n = len(self.curves)
+        rows = list(self.rows)
         return np.array([rows.index(name) for name in x]) + (i - (n - 1) / 2) * 0.8 / n
 
     def _looks(self) -> dict[str, dict[str, Any]]:
         """Return the style of each curve, or of each kind of dot."""
-        looks, colors = styles(self.curves), []
+        looks = styles(self.curves)
+        colors = []
         for look in looks.values():
             if self.rows is None:
                 look |= {"markersize": 5, "markerfacecolor": "none", "linewidth": 1.2, "capsize": 2}
@@ -397,7 +402,8 @@ class ErrorCurveDisplay(BaseDisplay):
                     f"chosen; its curves are {list(self.curves)}"
                     + ("." if self.rows is None else f", its rows {list(self.rows)}.")
                 )
-            at, i = list(self.curves[name].x).index(x), list(self.curves).index(name)
+            at = list(self.curves[name].x).index(x)
+            i = list(self.curves).index(name)
             point = self._places(i)[at], self.curves[name].error[at]
             points.append(point if self.rows is None else point[::-1])
         return points
@@ -609,23 +615,26 @@ def _label_within_decades(axis: Any) -> None:
 # -- searches of scikit-learn ---------------------------------------------------------------------
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
     """Return the parameter of the x axis, with the name that `set_params` uses."""
-    found = list(dict.fromkeys(name for candidate in candidates for name in candidate))
+    names = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
-        epsilons = [name for name in found if name.rpartition("__")[2] == "epsilon"]
+        epsilons = [name for name in names if name.rpartition("__")[2] == "epsilon"]
         if not epsilons:  # oracles with several budgets
-            steps = {name: [one.get(name) for one in candidates] for name in found}
-            oracles = [k for k, own in steps.items() if all(hasattr(x, "epsilon") for x in own)]
+            oracles = [
+                name
+                for name in names
+                if all(hasattr(candidate.get(name), "epsilon") for candidate in candidates)
+            ]
             epsilons = [f"{name}__epsilon" for name in oracles]
         if len(epsilons) != 1:
             raise ValueError(
                 "ErrorCurveDisplay needs exactly one epsilon among the searched parameters, but "
-                f"found {len(epsilons)} in {found}. Name the x axis: from_grid_search(search, "
+                f"found {len(epsilons)} in {names}. Name the x axis: from_grid_search(search, "
                 "x=..)."
             )
         return epsilons[0]
-    name = x if x in found else x.removeprefix("param_")
-    if name not in found:
-        raise ValueError(f"Argument x must be one of the searched parameters {found}, got {x!r}.")
+    name = x if x in names else x.removeprefix("param_")
+    if name not in names:
+        raise ValueError(f"Argument x must be one of the searched parameters {names}, got {x!r}.")
     return name
 
 
@@ -652,7 +661,7 @@ def _candidate_names(search: Any, x: str) -> list[str]:
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):
-        labels = _labels(key, [one.get(key, "") for one in candidates], x)
+        labels = _labels(key, [candidate.get(key, "") for candidate in candidates], x)
         if len(set(labels)) > 1:
             for name, label in zip(words, labels, strict=True):
                 name.extend([label] if label else [])
@@ -667,8 +676,8 @@ def _candidate_names(search: Any, x: str) -> list[str]:
 def _labels(key: str, values: list[Any], x: str) -> list[str]:
     """Label estimators by their repr, such as "NormSub", and other values by "name = value"."""
     # The parameter on the x axis is left out, and so is a domain that all candidates share.
-    known = [one.get_params(deep=False) for one in values if hasattr(one, "get_params")]
-    domains = {repr(own.get("categories")) for own in known}
+    parameters = [value.get_params(deep=False) for value in values if hasattr(value, "get_params")]
+    domains = {repr(own.get("categories")) for own in parameters}
     labels = []
     for value in values:
         if not hasattr(value, "get_params"):
