@@ -25,9 +25,9 @@ def noise_of_counts(
     n_given = sum(parameter is not None for parameter in (std, epsilon))
     if p is not None or q is not None or n_given != 1 or (kind is None and std is None):
         raise ValueError(
-            "FrequencyEstimate.from_counts needs p= and q= of reports, or std= of noise, or "
-            f"noise= with std= or epsilon=, got p={p!r}, q={q!r}, std={std!r}, noise={kind!r}, "
-            f"epsilon={epsilon!r}."
+            f"FrequencyEstimate.from_counts got p={p!r}, q={q!r}, std={std!r:.80}, noise={kind!r} "
+            f"and epsilon={epsilon!r}. Pass p= and q= for counts of reports, or std= for noisy "
+            "numbers of users, if possible with their distribution noise=, or noise= and epsilon=."
         )
     if kind is None:
         if not (isinstance(std, Real) and 0 <= std < np.inf):
