@@ -255,8 +255,8 @@ def test_whole_counts_need_a_number_of_users():
     ("options", "match"),
     [
         ({"noise": "cauchy", "std": 1.0}, "got noise='cauchy'. Use one of 'normal', 'laplace'"),
-        ({"noise": "laplace"}, "Pass p= and q= for counts of reports, or std="),
-        ({"noise": "laplace", "std": 1.0, "epsilon": 1.0}, "Pass p= and q= for counts of reports, or std="),
+        ({"noise": "laplace"}, "Pass p= and q= for counts of reports"),
+        ({"noise": "laplace", "std": 1.0, "epsilon": 1.0}, "Pass p= and q= for counts of reports"),
         ({"noise": "normal", "epsilon": 1.0}, "not determined by epsilon"),
         ({"noise": "laplace", "epsilon": 0.0}, "needs epsilon > 0 and sensitivity > 0"),
         ({"noise": "laplace", "epsilon": 1, "sensitivity": -1}, "epsilon > 0 and sensitivity > 0"),
@@ -267,7 +267,7 @@ def test_whole_counts_need_a_number_of_users():
         ({"noise": "discrete-normal", "std": 0.5}, "needs a finite std >= 1"),
         ({"noise": "laplace", "std": -1.0}, "needs a finite std >= 0"),
         ({"std": [1.0, 2.0]}, "Several standard deviations need the distribution as well"),
-        ({"epsilon": 1.0}, "Pass p= and q= for counts of reports, or std="),
+        ({"epsilon": 1.0}, "Pass p= and q= for counts of reports"),
     ],
 )
 def test_noise_that_is_not_determined_is_refused(options, match):
