@@ -463,7 +463,7 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
                 "answer. Answers are read, and none are made: take a design of a finite epsilon."
             )
 
-    def _collect(self, X, sample_weight, *, is_new):
+    def _rows_to_add(self, X, sample_weight):
         if self.input == "values":
             self._refuse_open()
         elif not hasattr(X, "configuration"):
@@ -481,7 +481,7 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
                 X = np.array(rows[said].tolist(), dtype=float)
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X
                 sample_weight = None if sample_weight is None else np.asarray(sample_weight)[said]
-        return super()._collect(X, sample_weight, is_new=is_new)
+        return super()._rows_to_add(X, sample_weight)
 
     def _estimate_of(self, state):
         estimate = super()._estimate_of(state)
