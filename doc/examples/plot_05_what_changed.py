@@ -44,8 +44,8 @@ print(weeks)
 # %%
 # The course of five states
 # -------------------------
-# The bands hold for all 51 states and all four weeks at once, so they hold for the five that are
-# shown, although the estimates have chosen them.
+# The bands are simultaneous for all 51 states and all four weeks. So they are also valid for the
+# five states that are shown, although the estimates have chosen these states.
 
 TrendDisplay.from_estimate(weeks)
 
@@ -59,8 +59,8 @@ print(change)
 DifferenceDisplay.from_difference(change)
 
 # %%
-# Orange marks are right for all states at once in 95 % of such pictures. The list below answers
-# another question: of the states that it names, at most 5 % are wrong on average.
+# In 95 % of such plots the orange marks are right for all states simultaneously. The list below
+# answers another question: on average at most 5 % of the states that it names are wrong.
 
 print(change.changed(0.95))
 print(change.changed(0.95)[0])

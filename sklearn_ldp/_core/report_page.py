@@ -13,6 +13,7 @@ import numpy as np
 
 from .support.files import replacing
 from .support.kept import keep
+from .support.privacy import HARDLY_ANY
 from .support.tags import Tagged
 from .support.text import number_texts, printable, rounded_up
 
@@ -20,7 +21,6 @@ _MOST_BARS, _MOST_COLUMNS, _MOST_ROWS, _MOST_NAMES, _MOST_LABELS = 30, 256, 100,
 _MOST_SERIES = 6  # pictures of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
 _BAR, _LINE = "#7ba7d7", "#1d3557"
-_HARDLY_ANY = 16  # epsilon, of which e^epsilon is no help
 _HOW_NOISY = ("a mean", "a share that nobody has")
 _LABEL = 56  # characters of a name beside its bar
 # Also a file of its own, where a page may have no styles in it.
@@ -265,7 +265,7 @@ def _facts(part: dict[str, Any]) -> str:
 
 def _of_epsilon(epsilon: float) -> str:
     """What epsilon is, in words as far as it protects."""
-    if epsilon > _HARDLY_ANY:
+    if epsilon > HARDLY_ANY:
         return f"{epsilon}"
     times = rounded_up(math.exp(epsilon))
     return f"{epsilon}: no answer makes a report more than {times} times as likely as another"
@@ -277,9 +277,9 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """How intervals hold, in words: of "95 % at once, of raw" for the table of an estimate."""
-    level, _, of_raw = part["interval"].partition(" at once")
-    return f"intervals ({level}, all at once{where})" + ", of the raw values" * bool(of_raw)
+    """How intervals hold, in words: of "95 % simultaneous, of raw" for the table of an estimate."""
+    level, _, of_raw = part["interval"].partition(" simultaneous")
+    return f"intervals ({level}, simultaneous{where})" + ", of the raw values" * bool(of_raw)
 
 
 def _users(part: dict[str, Any]) -> str | None:
@@ -301,7 +301,7 @@ def _sentences(sentences: Sequence[str]) -> str:
 def _table(part: dict[str, Any]) -> str:
     rows = _in_order(part)
     value, is_raw = part["value"], not part["postprocessors"]
-    level, _, of_raw = part["interval"].partition(" at once")
+    level, _, of_raw = part["interval"].partition(" simultaneous")
     places = {"count": 3, "estimate": 4, "low": 5 if of_raw else 2}
     places |= {"category": 0, value: 1}  # what is shown in the picture comes first
     heads = [name for name in (rows[0] if rows else {}) if name not in ("high", "interval")]

@@ -770,8 +770,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             "estimate" (the raw one), "low", "high", after post-processing "frequency" (its result),
             "count" (of users) and "interval" instead, and "row" before them if there are several
             estimates. All intervals of the frame are simultaneous, so it may be sorted and
-            cut; "interval" has the level, as in "95 % at once". Each interval is alone where only
-            the standard deviation of the noise is known. They are those of the
+            cut; "interval" has the level, as in "95 % simultaneous". Each interval is alone where
+            only the standard deviation of the noise is known. They are those of the
             column before them: of "estimate", or of "frequency" where it states its errors.
             Raw values below 0 or above 1 lie outside of their intervals. Each of the `flags` has a
             column after them. The command line writes the same columns.
@@ -824,10 +824,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> from sklearn_ldp import OUE
         >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
         >>> oracle.fit_transform(["b"] * 900 + ["a"] * 100).summary().round(2)
-          category  estimate   low  high  count      interval
-        0        b      0.87  0.79  0.96  874.1  95 % at once
-        1        a      0.09  0.05  0.14   89.7  95 % at once
-        2        c      0.01  0.00  0.06   14.5  95 % at once
+          category  estimate   low  high  count           interval
+        0        b      0.87  0.79  0.96  874.1  95 % simultaneous
+        1        a      0.09  0.05  0.14   89.7  95 % simultaneous
+        2        c      0.01  0.00  0.06   14.5  95 % simultaneous
         """
         frame = self.to_frame(interval=level, of=of)
         if self.domain is not None and self.domain.is_ordered:
