@@ -13,6 +13,7 @@ import numpy as np
 
 from .support.files import replacing
 from .support.kept import keep
+from .support.privacy import HARDLY_ANY
 from .support.tags import Tagged
 from .support.text import number_texts, printable, rounded_up
 
@@ -25,7 +26,6 @@ _MOST_SERIES = 6  # plots of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
 _BAR = "#7ba7d7"
 _LINE = "#1d3557"
-_HARDLY_ANY = 16  # budgets above it hardly protect, and e^epsilon is no helpful number
 _HOW_NOISY = ("a mean", "a share of 0 %")
 _LABEL = 56  # maximum number of characters of a name beside its bar
 # The server sends it as a separate file, because its pages may not contain styles.
@@ -277,7 +277,7 @@ def _facts(part: dict[str, Any]) -> str:
 
 def _epsilon_text(epsilon: float) -> str:
     """Return epsilon, explained in words if it protects users."""
-    if epsilon > _HARDLY_ANY:
+    if epsilon > HARDLY_ANY:
         return f"{epsilon}"
     times = rounded_up(math.exp(epsilon))
     return f"{epsilon}: no answer makes a report more than {times} times as likely as another"

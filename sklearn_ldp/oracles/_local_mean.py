@@ -139,7 +139,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
             "rows": rows_of(table),
             "may_be_said": [
                 f"The {which}{'' if self.row_names is None else f' of {name}'} is between "
-                f"{low:.4g} and {high:.4g} ({100 * level:g} % confidence, all at once)."
+                f"{low:.4g} and {high:.4g} ({100 * level:g} % confidence, simultaneous)."
                 for name, _, low, high in zip(*columns, strict=True)
             ],
             "may_not_be_said": may_not,

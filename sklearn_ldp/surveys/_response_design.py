@@ -487,7 +487,7 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
                 "finite epsilon."
             )
 
-    def _collect(self, X, sample_weight, *, is_new):
+    def _rows_to_add(self, X, sample_weight):
         if self.input == "values":
             self._refuse_open()
         elif not hasattr(X, "configuration"):
@@ -509,7 +509,7 @@ class DesignOracle(MatrixOracle, tag="design-oracle"):
                 X = X.astype(np.int64) if np.all(np.round(X) == X) else X
                 if sample_weight is not None:
                     sample_weight = np.asarray(sample_weight)[is_response]
-        return super()._collect(X, sample_weight, is_new=is_new)
+        return super()._rows_to_add(X, sample_weight)
 
     def _estimate_of(self, state):
         estimate = super()._estimate_of(state)

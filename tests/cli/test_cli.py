@@ -493,7 +493,7 @@ def test_output_files(suffix, histogram, tmp_path, capsys):
     columns = read_output(output)
     assert list(columns) == COLUMNS
     assert columns["category"] == list(COUNTS)
-    assert columns["interval"] == ["95 % at once"] * len(COUNTS)
+    assert columns["interval"] == ["95 % simultaneous"] * len(COUNTS)
     rows = estimate([histogram], capsys)
     for name in COLUMNS[1:-1]:
         printed = [float(row[name]) for row in rows]
@@ -511,7 +511,7 @@ def test_columns_agree_with_the_library(histogram, capsys):
     assert frame.columns.tolist() == list(rows[0]) == COLUMNS
     for name in COLUMNS[1:-1]:
         assert [float(row[name]) for row in rows] == pytest.approx(frame[name], abs=1e-9)
-    assert {row["interval"] for row in rows} == {"80 % at once"} == set(frame["interval"])
+    assert {row["interval"] for row in rows} == {"80 % simultaneous"} == set(frame["interval"])
     assert raw.to_frame(interval=0.8)["low"].equals(frame["low"])
 
 
@@ -617,7 +617,7 @@ def test_a_table_is_aligned_on_a_terminal_and_csv_in_a_pipe(histogram, capsys, m
     assert [line[: rule.index(" ")].rstrip() for line in body] == list(COUNTS)
     for row, line in zip(estimate([histogram], capsys), body, strict=True):
         cells = line[len(rule.split()[0]) :].split()
-        assert line.endswith("  95 % at once")
+        assert line.endswith("  95 % simultaneous")
         for name, cell, end in zip(COLUMNS[1:-1], cells, ends, strict=False):
             assert line[: end - 2].endswith(cell)  # the numbers end below the end of their name
             tolerance = 0.5 if name == "count" else 0.005

@@ -565,7 +565,7 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
     for row in found:
         for name in ("difference", "low", "high"):
             assert float(row[name]) == pytest.approx(expected.loc[row["category"], name], abs=1e-9)
-        assert row["interval"] == "95 % at once"
+        assert row["interval"] == "95 % simultaneous"
     assert "frequent in w2 than in w0: &#x27;red&#x27;" in (folder / "c.html").read_text()
     (folder / "copy.npz").write_bytes((folder / "w0.npz").read_bytes())
     Aggregator.load("w0.npz", oracle, collection_round="w0").add(

@@ -897,9 +897,9 @@ def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it
     known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
     for difference in (other - one, known - one, one - known):
         assert repr(difference).endswith("presuming that noise is normal")
-        assert set(difference.to_frame()["interval"]) == {"95 % at once, if noise is normal"}
+        assert set(difference.to_frame()["interval"]) == {"95 % simultaneous, if noise is normal"}
         description = difference.describe()
-        assert description["interval"] == "95 % at once, if noise is normal"
-        assert "at once, if noise is normal)." in description["may_be_said"][0]
+        assert description["interval"] == "95 % simultaneous, if noise is normal"
+        assert "simultaneous, if noise is normal)." in description["may_be_said"][0]
     again = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
     assert "normal" not in f"{again!r}{again.describe()}{again.to_frame()}"  # negative control

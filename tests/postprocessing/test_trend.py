@@ -366,10 +366,10 @@ def test_the_result_is_an_ordinary_estimate(weekly):
         assert some.standard_errors.shape == some.values.shape
     assert trend[3].standard_errors.tolist() == trend.standard_errors[[3]].tolist()
     frame = trend.to_frame(interval=0.9)
-    assert set(frame["interval"]) == {"90 % at once"}
+    assert set(frame["interval"]) == {"90 % simultaneous"}
     assert np.all(frame["high"] - frame["low"] > 0)
     assert set(weekly.to_frame(interval=0.9).columns) == set(frame.columns) - {"frequency"}
-    assert "95 % at once<" in trend[3]._repr_html_()
+    assert "95 % simultaneous<" in trend[3]._repr_html_()
     assert "of raw" in NormSub().fit_transform(trend)[3]._repr_html_()
     assert "after Trend" in repr(trend)
 

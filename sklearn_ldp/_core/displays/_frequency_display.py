@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..domains import has_bins
 from ..domains.values import places_among
 from ..queries import Queries, as_query_set
-from ..statements import Estimate, table_intervals
+from ..statements import Estimate, has_increasing_numbers, table_intervals
 from ..support.typing import Axes
 from ._base import EstimateDisplay, look_of, merged, name_ticks
 
@@ -215,9 +215,7 @@ class FrequencyDisplay(EstimateDisplay):
         described = None  # only the first display on the axes describes the order
         if first is None:
             is_bins = query is None and has_bins(estimate.domain)
-            names = np.asarray(categories)  # may be numbers or dates in rising order
-            rise = names.dtype.kind in "iufM" and bool(np.all(names[:-1] < names[1:]))
-            is_line = is_bins or rise
+            is_line = is_bins or has_increasing_numbers(np.asarray(categories))
             shown, described = _shown(is_line, values, k, truth, order, by)
             if orientation == "auto":
                 is_turned = by == "category" and not is_line and _are_long(categories[shown], ax)

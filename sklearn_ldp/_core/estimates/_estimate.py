@@ -923,10 +923,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> from sklearn_ldp import OUE
         >>> oracle = OUE(3.0, categories=["a", "b", "c"], random_state=0)
         >>> oracle.fit_transform(["b"] * 900 + ["a"] * 100).summary().round(2)
-          category  estimate   low  high  count      interval
-        0        b      0.87  0.79  0.96  874.1  95 % at once
-        1        a      0.09  0.05  0.14   89.7  95 % at once
-        2        c      0.01  0.00  0.06   14.5  95 % at once
+          category  estimate   low  high  count           interval
+        0        b      0.87  0.79  0.96  874.1  95 % simultaneous
+        1        a      0.09  0.05  0.14   89.7  95 % simultaneous
+        2        c      0.01  0.00  0.06   14.5  95 % simultaneous
         """
         frame = self.to_frame(interval=level, of=of)
         if self.domain is not None and self.domain.is_ordered:

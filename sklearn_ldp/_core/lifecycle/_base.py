@@ -6,7 +6,7 @@ import sys
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -79,6 +79,15 @@ class CollectorTools(NamedTuple):
     fit_columns: Callable[[list[Any], ArrayLike | None, str], Any]
     #: A fitted oracle or survey like this one that holds the given counts.
     with_counts: Callable[[Counts], Any]
+
+
+class _Batch(NamedTuple):
+    """Users to add: the collection before and after them, and their values if it reads values."""
+
+    before: Collected
+    after: Collected
+    X: Any = None
+    columns: list[Any] | None = None
 
 
 class Budget(Interval):
@@ -275,7 +284,13 @@ class BaseCollector(
         ValueError
             If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
         """
-        return self._collect(read_once(X), sample_weight, is_new=True)
+        X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
+        with self._ordered_draws():
+            batch = self._draw(self._started(X), X, sample_weight, is_new=True)
+            batch = batch._replace(after=replace(batch.after, is_of_fit=True))
+            with lock_of(self):
+                self._set_collected(batch, is_first=True)
+        return self
 
     def partial_fit(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
@@ -309,7 +324,8 @@ class BaseCollector(
         ValueError
             As for `fit`; the oracle then stays unchanged.
         """
-        return self._collect(read_once(X), sample_weight, is_new=False)
+        X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
+        return self._add(lambda state: self._draw(state, X, sample_weight), X)
 
     def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
@@ -341,7 +357,7 @@ class BaseCollector(
             whole batch is then refused.
         """
         return self._add(
-            self._continued, lambda state: state.with_reports(reports, None, self.n_jobs)
+            lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs))
         )
 
     def merge(self, other: BaseCollector[Any]) -> Self:
@@ -372,7 +388,7 @@ class BaseCollector(
                 f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
             )
         theirs = other._fitted("reports to merge")
-        return self._add(self._continued, lambda state: state.merged(theirs))
+        return self._add(lambda state: _Batch(state, state.merged(theirs)))
 
     def fit_transform(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
@@ -741,10 +757,10 @@ class BaseCollector(
         streams, parameters = CoinStreams(self.random_state), self.get_params(deep=False)
         return Collected(protocol, protocol.empty, streams, parameters, is_learned=is_learned)
 
-    def _continued(self, state: Collected | None) -> Collected:
+    def _continued(self, state: Collected | None, X: Any = None) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""
         if state is None:
-            return self._started()
+            return self._started(X)
         parameters = self.get_params(deep=False)
         if all(parameters[name] is value for name, value in state.parameters.items()):
             return state
@@ -755,71 +771,68 @@ class BaseCollector(
             )
         return state
 
-    def _collect(self, X: Any, sample_weight: ArrayLike | None, *, is_new: bool) -> Self:
-        """Add rows to a collection: first all checks, then the work, then the new state."""
+    def _rows_to_add(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Return the rows to add and their weights; a subclass may refuse rows or drop some."""
+        return X, sample_weight
 
-        def begin(before: Collected | None) -> Collected:
-            return self._started(X) if is_new or before is None else self._continued(before)
-
+    def _draw(
+        self, state: Collected, X: Any, sample_weight: ArrayLike | None, *, is_new: bool = False
+    ) -> _Batch:
+        """Randomize values, or read reports, and add them to a collection; change no attribute."""
         if self.input == "reports":
-            return self._add(
-                begin,
-                lambda state: state.with_reports(X, sample_weight, self.n_jobs),
-                is_new=is_new,
-            )
-        columns: list[Any] = []
+            return _Batch(state, state.with_reports(X, sample_weight, self.n_jobs))
+        domain = state.protocol.domain
+        columns = domain.columns_of(X, self._name)
+        if not is_new and hasattr(self, "n_features_in_"):
+            self._check_features(X, len(columns), reset=False)
+        codes = domain.encode_columns(columns, self._name)
+        domain.warn_of_whole_numbers(columns, self._name)
+        return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 
-        def work(state: Collected) -> Collected:
-            columns[:] = state.protocol.domain.columns_of(X, self._name)
-            if not is_new and hasattr(self, "n_features_in_"):
-                self._check_features(X, len(columns), reset=False)
-            codes = state.protocol.domain.encode_columns(columns, self._name)
-            state.protocol.domain.warn_of_whole_numbers(columns, self._name)
-            return state.with_values(codes, sample_weight, self.n_jobs)
+    def _add(self, draw: Callable[[Collected], _Batch], X: Any = None) -> Self:
+        """Draw a batch for the collection as it is now, and add the batch to the newest one."""
+        with self._ordered_draws():
+            # Ends: a batch is drawn again only if another thread has begun the collection.
+            while True:
+                begun = self._state
+                batch = draw(self._continued(begun, X))
+                if self._commit(begun, batch):
+                    return self
 
-        def note(done: Collected, is_first: bool) -> None:
+    def _commit(self, begun: Collected | None, batch: _Batch) -> bool:
+        """Add a batch to the newest collection; return False if the batch must be drawn again."""
+        with lock_of(self):
+            newest = self._state
+            if newest is not begun:
+                assert newest is not None  # nothing makes a collector unfitted
+                if begun is None or newest.streams is not begun.streams:
+                    # A later fit has forgotten the batch. Without one, another thread has begun
+                    # the collection, and its domain may differ.
+                    return newest.is_of_fit
+                batch = batch._replace(after=newest.with_additions(batch.before, batch.after))
+            self._set_collected(batch, is_first=begun is None)
+        return True
+
+    def _set_collected(self, batch: _Batch, *, is_first: bool) -> None:
+        """Set the attributes that a batch changes, while the lock is acquired."""
+        columns = batch.columns
+        if columns is not None:
             if is_first or not hasattr(self, "n_features_in_"):
-                self._check_features(X, len(columns), reset=True)
-            if (clipped := done.protocol.domain.n_clipped(columns)) is not None:
-                self.n_clipped_ = clipped + (0 if is_first else getattr(self, "n_clipped_", 0))
+                self._check_features(batch.X, len(columns), reset=True)
+            if (n_clipped := batch.after.protocol.domain.n_clipped(columns)) is not None:
+                n_before = 0 if is_first else getattr(self, "n_clipped_", 0)
+                self.n_clipped_ = n_before + n_clipped
+        self._state = batch.after
 
-        return self._add(begin, work, note, is_new=is_new)
+    def _ordered_draws(self) -> AbstractContextManager[Any]:
+        """Return the lock of draws with a seed, whose random bits depend on their order.
 
-    def _add(
-        self,
-        begin: Callable[[Collected | None], Collected],
-        work: Callable[[Collected], Collected],
-        note: Callable[[Collected, bool], None] = lambda done, is_first: None,
-        *,
-        is_new: bool = False,
-    ) -> Self:
-        """Work on a collection, and join what that adds to the newest one under a lock.
-
-        The coins of a seed have places: then nobody else may work meanwhile.
+        A collection that began with a seed goes on with it, also if the parameter has changed.
         """
-        # Those of a seed that is no longer a parameter as well: its collection goes on with them.
         begun = self._state
         is_seeded = begun is not None and not begun.streams.is_secure
-        draws_in_order = (is_seeded or self.random_state is not None) and self.input == "values"
-        with lock_of(self) if draws_in_order else nullcontext():
-            # Ends: it starts again only if another thread has begun the collection meanwhile.
-            while True:
-                before = self._state
-                state = begin(before)
-                done = work(state)
-                with lock_of(self):
-                    newest = self._state
-                    if not is_new and newest is not before:
-                        assert newest is not None  # nothing makes a collector unfitted
-                        is_other = before is None or newest.streams is not before.streams
-                        if is_other and newest.is_of_fit:
-                            return self  # a later fit has forgotten this collection
-                        if is_other:  # others have begun the collection: add to theirs
-                            continue
-                        done = newest.with_additions(state, done)
-                    note(done, is_new or before is None)
-                    self._state = replace(done, is_of_fit=True) if is_new else done
-                    return self
+        needs_order = (is_seeded or self.random_state is not None) and self.input == "values"
+        return lock_of(self) if needs_order else nullcontext()
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
         """Record or check the number and the names of the columns, as scikit-learn does."""

@@ -3,7 +3,13 @@
 from ._combined import combine
 from ._confidence import confidence_interval, level_of_each, table_columns, table_intervals
 from ._covariances import Estimate, EstimateCovariances, refuse_sums, refuse_without_law
-from ._described import describe_estimate, describe_nothing, rows_of, several
+from ._described import (
+    describe_estimate,
+    describe_nothing,
+    has_increasing_numbers,
+    rows_of,
+    several,
+)
 from ._difference import EstimateDifference, check_apart
 from ._discoveries import Discoveries, adjusted_p_values, detected
 from ._intervals import ConfidenceInterval, answer_range

@@ -20,9 +20,9 @@ def check_level(level: Any) -> None:
 
 
 def at_level(level: float, is_raw: bool = True, noise: Any = None) -> str:
-    """Return the name of the intervals of tables and pictures, such as "95 % at once"."""
+    """Return the name of the intervals of tables and pictures, such as "95 % simultaneous"."""
     is_presumed = noise is not None and noise.presumes_normal
-    which = "each, if noise is normal" if is_presumed else "at once"
+    which = "each, if noise is normal" if is_presumed else "simultaneous"
     return f"{100 * level:g} % {which}{'' if is_raw else ', of raw'}"
 
 

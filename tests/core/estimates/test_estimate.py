@@ -658,11 +658,11 @@ def test_a_tidy_frame(n_estimates):
     np.testing.assert_array_equal(tidy[["low", "high"]], np.c_[low.ravel(), high.ravel()])
     np.testing.assert_array_equal(tidy["estimate"], raw.values.ravel())
     np.testing.assert_allclose(tidy["count"], 1000 * estimate.values.ravel(), atol=0.05)
-    assert set(tidy["interval"]) == {"90 % at once"}
+    assert set(tidy["interval"]) == {"90 % simultaneous"}
     named = ["category", "estimate", "low", "high", "frequency", "count", "interval"]
     assert tidy.columns.tolist() == (named if n_estimates == 1 else ["row", *named])
     summary = raw.summary(0.9)
-    assert set(summary["interval"]) == {"90 % at once"}
+    assert set(summary["interval"]) == {"90 % simultaneous"}
     assert "frequency" not in summary
     assert len(summary) == 3 * n_estimates
     for i in range(n_estimates):

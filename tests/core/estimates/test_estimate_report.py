@@ -57,7 +57,7 @@ def test_numbers_are_those_of_the_tables():
     frame = estimate.to_frame(interval=0.9)
     for row, (_, expected) in zip(found["rows"], frame.iterrows(), strict=True):
         assert row == {name: expected[name] for name in row}
-    assert found["interval"] == "90 % at once, of raw"
+    assert found["interval"] == "90 % simultaneous, of raw"
     assert (found["epsilon"], found["oracle"], found["n_samples"]) == (2.0, "OLH", 5900)
     assert found["configuration"]["hash_range"] == 8
     assert found["noise_level"] == pytest.approx(float(estimate.noise.std))
@@ -103,9 +103,9 @@ def test_what_may_be_said():
 def test_what_nobody_may_have_is_named():
     rare = OUE(2.0, categories=[f"{i}" for i in range(9)], random_state=0)
     for n, start in (
-        (1, "Whether anybody has '8': its interval begins at 0"),
-        (3, "Whether anybody has '6' or '7' or '8': their intervals begin at 0"),
-        (4, "Whether anybody has some of these 4 of the 9 categories: '5', '6', '7', '8': their"),
+        (1, "Whether any user has '8': its interval begins at 0"),
+        (3, "Whether any user has '6' or '7' or '8': their intervals begin at 0"),
+        (4, "Whether any user has some of these 4 of the 9 categories: '5', '6', '7', '8': their"),
     ):
         counts = np.r_[np.full(9 - n, 30_000), np.zeros(n, int)]
         assert start in not_said(rare.simulate(counts))
@@ -116,16 +116,23 @@ def test_names_of_several_columns_are_text():
     found = tuples.fit_transform([("F", "S")] * 900).describe()
     text = " ".join([found["domain"], *found["may_be_said"], *found["may_not_be_said"]])
     assert text.count("'F, S'") == 2
-    assert "Whether anybody has 'M, L'" in text
+    assert "Whether any user has 'M, L'" in text
     assert "('" not in text
 
 
 def test_too_few_users_say_nothing():
     oracle = OLH(1.0, categories=WORDS, random_state=0)
     few, many = oracle.simulate([1, 1, 1]).report(), oracle.simulate([300, 300, 300]).report()
-    assert few.html.index("These users are too few") < few.html.index("<dl>")
-    assert "too few to say anything" in repr(few)
+    assert few.html.index("There are too few users") < few.html.index("<dl>")
+    assert "too few users for any statement" in repr(few)
     assert "too few" not in many.html + repr(many)  # negative control
+
+
+@pytest.mark.parametrize(("epsilon", "is_explained"), [(18.0, True), (20.5, False)])
+def test_an_epsilon_is_explained_unless_the_page_warns_of_it(epsilon, is_explained):
+    estimate = GRR(epsilon, categories=WORDS, random_state=0).fit_transform(WORDS * 300)
+    assert ("no answer makes a report more" in estimate.report().html) is is_explained
+    assert ("no one does at epsilon" not in not_said(estimate)) is is_explained
 
 
 def test_what_is_rounded_to_zero_has_no_sign():
@@ -161,7 +168,7 @@ def test_epsilon_and_the_noise_level_are_explained():
     assert "<dd>1.0: no answer makes a report more than 2.72 times as likely" in html
     assert re.search(r"<dd>0\.\d+: the standard error of a share of 0 %</dd>", html)
     assert "a share of 0 %" not in kinds()["mean"].report().html
-    assert "<dd>20.0</dd>" in colours(epsilon=20.0).report().html  # that is no protection
+    assert "<dd>20.5</dd>" in colours(epsilon=20.5).report().html  # that is no protection
 
 
 def test_reports_of_sets_tell_that_large_ones_are_cut():
@@ -197,11 +204,11 @@ def test_what_may_not_be_said():
     assert "the domain was public: it was learned from the users' values" in text
     assert "the oracle has a seed" in text
     assert "no one does at epsilon = 30" in text
-    assert "those after NormSub, which made them of the raw estimates" in text
+    assert "NormSub made them from the raw estimates" in text
     assert "the values shown lie inside or near the intervals" in text
     assert not_said(OUE(2.0, categories=["a", "b"]).fit_transform(["a", "b"] * 5000)) == ""
     weak = OUE(0.1, categories=WORDS, random_state=0).fit_transform(WORDS)
-    assert "Whether anybody has any category" in not_said(weak)
+    assert "Whether any user has any category" in not_said(weak)
     unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"])
     assert unknown.describe()["may_be_said"] == []
     assert "There are no intervals: No confidence interval without a noise" in not_said(unknown)
@@ -410,17 +417,17 @@ def weekly(n_weeks=6, oracle=None):
 def test_intervals_after_trend_are_its_own():
     trend = Trend().fit_transform(weekly())[0]
     found, raw = trend.describe(), trend.as_raw().describe()
-    assert found["interval"] == "95 % at once"
+    assert found["interval"] == "95 % simultaneous"
     widths = [row["high"] - row["low"] for row in found["rows"]]
     assert max(widths) < min(row["high"] - row["low"] for row in raw["rows"])
     text = " ".join(found["may_not_be_said"])
-    assert "Trend gives: those above are of the raw values" in text
-    assert "Intervals and sentences are of the raw" not in text
-    assert "That the intervals of all rows hold at once: those of each row do" in text
+    assert "Trend gives: the sentences above are about the raw" in text
+    assert "Intervals and sentences are about the raw" not in text
+    assert "That the intervals of all rows are simultaneous: they are simultaneous" in text
     after = NormSub().fit_transform(weekly())[0].describe()  # negative control
-    assert after["interval"] == "95 % at once, of raw"
+    assert after["interval"] == "95 % simultaneous, of raw"
     text = " ".join(after["may_not_be_said"])
-    assert "Intervals and sentences are of the raw" in text
+    assert "Intervals and sentences are about the raw" in text
     assert "of all rows" not in text
 
 
@@ -442,7 +449,7 @@ def test_a_weighted_estimate_tells_who_answered():
     assert "a weighted mean" in asked.describe()["made_by"]
     even = poststratify(cells, {0: 0.5, 1: 0.5}).describe()  # negative control: nobody counts more
     assert "count" in even["rows"][0]
-    assert "nobody else" in even["of"]
+    assert "no one else" in even["of"]
     assert even["shown"] == "Share of users"
     design = ResponseDesign.crosswise(0.25).oracle()
     cells = estimate_by_group(design, [0, 0, 1] * 1000, by=[0] * 2000 + [1] * 1000)
@@ -479,6 +486,7 @@ def test_a_part_of_a_survey_tells_whom_it_asked():
     [
         (GRR(1.0, n_shards=1), "oracle = GRR(epsilon=1, categories=categories)"),
         (OLH(1.0, hash_family="mixing"), "OLH(epsilon=1, hash_family='mixing', categories="),
+        (OLH(0.5, hash_range=2), "oracle = OLH(epsilon=0.5, hash_range=2, categories=categories)"),
         (ResponseDesign.crosswise(0.25).oracle(), "oracle = ...  # the DesignOracle"),
     ],
 )

@@ -142,7 +142,7 @@ def test_intervals_of_a_table_are_simultaneous_over_all_columns(seed):
         within.append(np.all((low <= truth + 1e-9) & (truth - 1e-9 <= high)))
     assert np.mean(whole) >= 0.85
     assert np.mean(within) < 0.8
-    assert set(frame["interval"]) == {"95 % at once"}
+    assert set(frame["interval"]) == {"95 % simultaneous"}
 
 
 def test_reports_and_pictures_of_a_set_have_the_intervals_of_its_table():

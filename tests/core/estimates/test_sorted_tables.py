@@ -79,7 +79,7 @@ def test_a_table_has_the_intervals_that_are_asked_for(post):
 def test_a_table_without_a_law_has_no_intervals():
     lost = FrequencyEstimate([[0.5, 0.5]], ["a", "b"], postprocessors=("Mine",))
     for estimate in (FrequencyEstimate([[0.5, 0.5]], ["a", "b"]), lost):
-        assert "at once" not in estimate._repr_html_()
+        assert "simultaneous" not in estimate._repr_html_()
         assert "<td>a</td><td> 0.5</td></tr>" in estimate._repr_html_()
 
 
@@ -96,7 +96,7 @@ def test_a_row_of_differences_says_one_thing():
         np.testing.assert_array_equal(excluded, frame["p_value"] < 1 - level)
         band = change.confidence_interval(level, simultaneous=True)
         np.testing.assert_array_equal(frame["low"], band.low.ravel())
-        assert frame["interval"].unique().tolist() == [f"{100 * level:g} % at once"]
+        assert frame["interval"].unique().tolist() == [f"{100 * level:g} % simultaneous"]
         # The level at which an interval ends at 0 is one minus the p-value.
         row = int(np.flatnonzero(excluded)[0])
         p_value = frame["p_value"].iloc[row]
