@@ -20,12 +20,14 @@ from ._core.statements import (
     WaldTest,
     combine,
     goodness_of_fit,
+    homogeneity,
     independence,
     mean_by_answer,
     poststratify,
     quantiles,
     rake,
     ranks,
+    reconcile,
     top_categories,
 )
 
@@ -41,11 +43,13 @@ __all__ = [
     "WaldTest",
     "combine",
     "goodness_of_fit",
+    "homogeneity",
     "independence",
     "mean_by_answer",
     "poststratify",
     "quantiles",
     "rake",
     "ranks",
+    "reconcile",
     "top_categories",
 ]

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._core.estimates import FrequencyEstimate
-from .._core.noise import Noise
+from .._core.noise import AddedNoise, Noise
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
+from .._core.support.random import RandomState, as_generator
 
 _TINIEST = 1e-300  # keeps quotients finite
 _MOST_STEPS = 60  # a bound on the work, if the method does not converge to `_PRECISE` before
 _PRECISE = 1e-3  # relative to the length of a draw
-
-
-def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return whole numbers of users with these frequencies, by largest remainders.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (d,)
-        Negative frequencies count as 0. If no frequency is positive, all count as equal.
-    n_samples : int
-        Total number of users.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Counts that sum to `n_samples`.
-    """
-    share = np.maximum(frequencies, 0.0)
-    share = share / share.sum() if share.sum() > 0 else np.full(len(share), 1 / len(share))
-    exact = share * n_samples
-    counts = np.floor(exact).astype(np.int64)
-    missing = n_samples - int(counts.sum())
-    if missing > 0:
-        counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
-    elif missing < 0:  # rounding of the shares: at most a few users too many
-        counts[np.argsort(-counts, kind="stable")[:-missing]] -= 1
-    return counts
 
 
 def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
@@ -189,3 +165,48 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
         if beside[-1] < _PRECISE or change < _PRECISE or len(basis) == _MOST_STEPS:
             return length * (weights @ np.array(basis))
         basis.append(image / beside[-1])
+
+
+class NoisyCounts(BaseEstimator):
+    """The release of counts with added noise, as an oracle that can be simulated.
+
+    Parameters
+    ----------
+    noise : AddedNoise
+        The distribution of the noise.
+    categories : Domain or sequence, default=None
+        The categories.
+    input : str, default="values"
+        Ignored, since oracles have this parameter.
+    random_state : Generator, default=None
+        The source of the noise.
+    """
+
+    def __init__(
+        self,
+        noise: AddedNoise,
+        categories: Any = None,
+        input: str = "values",
+        random_state: RandomState = None,
+    ) -> None:
+        self.noise = noise
+        self.categories = categories
+        self.input = input
+        self.random_state = random_state
+
+    def simulate(self, counts: np.ndarray, n_repeats: int = 1) -> FrequencyEstimate:
+        """Return an estimate of each of several releases of the counts."""
+        n = int(counts.sum())
+        noisy = counts + self.noise.draw(n_repeats, as_generator(self.random_state))
+        model = Noise.added(self.noise, np.full(n_repeats, n))
+        return FrequencyEstimate(noisy / n, self.categories, model)
+
+
+def simulator(estimate: FrequencyEstimate) -> Any:
+    """Return the oracle of an estimate, or the release of its noisy counts; None if unknown."""
+    terms = () if estimate.noise is None else estimate.noise.terms
+    is_release = estimate.oracle is None and len(terms) == 1
+    if not (is_release and isinstance(terms[0].law, AddedNoise) and terms[0].order is None):
+        return estimate.oracle
+    # The number of users is a constant here, so that errors of the total are left out.
+    return NoisyCounts(replace(terms[0].law, is_normalized=False))

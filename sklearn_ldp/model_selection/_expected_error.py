@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise, variances_after_norm
+from .._core.numerics.simplex import apportion
 from .._core.queries import QuerySet
 from ._drawn_noise import (
-    apportion,
     consistent_values,
     correlated,
     plausible_frequencies,

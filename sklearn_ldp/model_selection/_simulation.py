@@ -17,6 +17,7 @@ from .._core.displays import ErrorCurveDisplay
 from .._core.domains.values import objects
 from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
+from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, QuerySet, as_query_set
 from .._core.support.locks import cached_property
 from .._core.support.pandas import import_library
@@ -30,7 +31,6 @@ from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..surveys import BaseColumnSurvey
 from ._base import BaseSearch, Candidates, PostProcessor, as_candidates, candidate_name
-from ._drawn_noise import apportion
 from ._study_file import StudyFile
 
 _SHOWN = 20

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.domains import has_bins
 from .._core.estimates import FrequencyEstimate
+from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, as_query_set
 from .._core.support.parallel import run_in_order
 from .._core.support.random import RandomState, as_generator
@@ -35,7 +36,7 @@ from ._base import (
     results_of,
     rule_text,
 )
-from ._drawn_noise import apportion
+from ._drawn_noise import simulator
 
 _MAX_REPEATS = 30
 _MIN_REPEATS = 10
@@ -196,7 +197,7 @@ class SyntheticSearch(BaseSearch):
 
     # -- the cases ----------------------------------------------------------------------------
     def _make_cases(self, estimate):
-        oracle = self.oracle if self.oracle is not None else estimate.oracle
+        oracle = self.oracle if self.oracle is not None else simulator(estimate)
         n_samples = self.n_samples
         if n_samples is None and estimate.noise is not None:
             n_samples = estimate.noise.n_users

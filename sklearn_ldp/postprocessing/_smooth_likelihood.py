@@ -385,14 +385,13 @@ class SmoothMLE(BasePostProcessor):
     **Few users.** With few reports a posterior is as wide as its prior, and the mode cannot
     represent it. The result is then a posterior mean over equal frequencies (probability .28),
     2,048 curves that were drawn beforehand (.42), evenly and not at random, and equal frequencies
-    except for one bin with .3, .5, .7, .9 or all of the users (.3), each weighted by its likelihood.
-    The
-    logarithms of the curves are sums of eight cosines, with standard deviations of .5 / k or 1 / k,
-    and their mean is even. This result is used while the effective number of curves is at least
-    100, and no other model has much more evidence. It is unpublished. The table shows errors of the
-    distribution function, relative to the smallest error of equal frequencies, :class:`NormSub` and
-    :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64 bins, epsilon .5 and 1, three populations;
-    geometric mean and maximum of twelve settings):
+    except for one bin with .3, .5, .7, .9 or all of the users (.3). Each is weighted by its
+    likelihood. The logarithms of the curves are sums of eight cosines, with standard deviations of
+    .5 / k or 1 / k, and their mean is even. This result is used while the effective number of
+    curves is at least 100, and no other model has much more evidence. It is unpublished. The table
+    shows errors of the distribution function, relative to the smallest error of equal frequencies,
+    :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64 bins, epsilon .5 and
+    1, three populations; geometric mean and maximum of twelve settings):
 
     =================  ==========  ===========  ===========
     users              this        modes alone  MonotoneCDF

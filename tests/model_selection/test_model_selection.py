@@ -35,10 +35,10 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp._core.domains import has_bins
+from sklearn_ldp._core.numerics.simplex import apportion
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._drawn_noise import apportion
 from sklearn_ldp.postprocessing import BasePostProcessor
 from sklearn_ldp.queries import full_domain, groups, prefixes, random_sets, ranges, top_k
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import pairwise
-from numbers import Real
+from numbers import Integral
 from typing import Any, overload
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..domains.values import (
     places_of,
 )
 from ..noise import Noise, NoiseModel
+from ..numerics.simplex import apportion, norm_sub
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
 from ..statements import (
@@ -49,6 +50,7 @@ from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..support.text import counted, labelled_lines
 from ..support.typing import DataFrame, Rows, Series
 from ._checks import check_estimate
+from ._counts import noise_of_counts, warn_of_suppressed
 
 OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
 _LEVEL = 0.95  # level of the intervals in the representation for notebooks
@@ -215,25 +217,40 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n_samples: ArrayLike,
         p: float | None = None,
         q: float | None = None,
-        std: float | None = None,
+        std: ArrayLike | None = None,
+        noise: str | None = None,
+        epsilon: ArrayLike | None = None,
+        sensitivity: float = 1.0,
         categories: Any = None,
     ) -> FrequencyEstimate:
-        """Build an estimate from aggregated counts.
+        """Build an estimate from aggregated counts, such as those of another system.
 
         Parameters
         ----------
         counts : array-like of shape (d,) or (n_estimates, d), or mapping
-            With `p` and `q`: the number of reports that support each category, such as the sums of
-            the bits of RAPPOR. With `std`: noisy numbers of users, such as a noisy histogram.
-        n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
+            With `p` and `q`, the number of reports that support each category, such as the bits of
+            RAPPOR. Otherwise noisy numbers of users, such as a noisy histogram. A category whose
+            count is NaN was suppressed: the estimate leaves it out, with a warning.
+        n_samples : int, array-like of shape (n_estimates,) or None
+            Number of users. With `noise`, None if the number is unknown: the estimate then consists
+            of proportions of the noisy total.
         p, q : float, default=None
-            Probability that a report supports the user's own category, and that it supports a
-            certain other category.
-        std : float, default=None
-            Standard deviation of the noise of each count.
+            Probability that a report supports the user's own category, and a given other one.
+        std : float, array-like of shape (d,) or (d, d), default=None
+            Standard deviation of the noise of each count. With ``noise="normal"`` also the
+            covariance matrix of the noise.
+        noise : {"normal", "laplace", "geometric", "discrete-normal"}, default=None
+            Distribution of the noise, independent of count to count unless `std` is a matrix.
+            "geometric" is the two-sided geometric (discrete Laplace) distribution. If None, only
+            the standard deviation is known: intervals of single categories presume normal noise,
+            and totals, differences and tests are refused.
+        epsilon : float or array-like of shape (d,), default=None
+            Instead of `std`, for "laplace" and "geometric": the parameter of central differential
+            privacy, so that the scale of the noise is ``sensitivity / epsilon``.
+        sensitivity : float, default=1.0
+            By how much one user can change a single count at most. Only `epsilon` uses it.
         categories : array-like of shape (d,), default=None
-            The categories. If None, they are the keys or the index of `counts`, or 0, 1, ..
+            The categories; if None, the keys or the index of `counts`, or 0, 1, ..
 
         Returns
         -------
@@ -243,7 +260,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If neither `p` and `q` nor `std` are passed, or both, or if a count is impossible.
+            If the parameters do not determine the noise, or a count is impossible.
+
+        Warns
+        -----
+        UserWarning
+            If counts are suppressed.
 
         Examples
         --------
@@ -251,6 +273,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> bits = {"home": 6375, "abroad": 6125}  # of basic RAPPOR, from 10,000 users
         >>> FrequencyEstimate.from_counts(bits, p=0.6875, q=0.5625, n_samples=10_000).values
         array([[0.6, 0.4]])
+        >>> release = {"home": 5991.3, "abroad": 4013.8}  # a count + Laplace noise, epsilon 0.1
+        >>> estimate = FrequencyEstimate.from_counts(
+        ...     release, noise="laplace", epsilon=0.1, n_samples=10_000
+        ... )
+        >>> estimate.confidence_interval(0.95).high.round(4)
+        array([[0.6021, 0.4044]])
         """
         labels = own_categories(counts)
         plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
@@ -259,19 +287,17 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
                 "column as counts=, and the column of categories as categories=."
             )
-        n = as_numbers(n_samples, kinds="iuf")
         array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
                 f"FrequencyEstimate.from_counts got {counts!r:.100} and {n_samples!r}. Pass a "
                 "number for each category as counts=, and numbers of users above 0 as n_samples=."
             )
-        if std is not None and not (isinstance(std, Real) and 0 <= std < np.inf):
-            raise ValueError(f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}.")
-        if not (p is None) == (q is None) != (std is None):
+        if n_samples is None and noise is None:
             raise ValueError(
-                f"FrequencyEstimate.from_counts got p={p!r}, q={q!r} and std={std!r}. Pass p= and "
-                "q= for counts of reports, or std= for noisy numbers of users."
+                "FrequencyEstimate.from_counts needs n_samples=, the number of users. Only noisy "
+                'counts of a known distribution (noise="laplace", ..) can do without.'
             )
         largest = array.max(initial=0)
         if array.dtype.kind == "u" and largest > np.iinfo(array.dtype).max // 2:
@@ -281,19 +307,34 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "(counts.astype('int64'))."
             )
         values = array.astype(float)
-        if std is None and not np.all((values >= 0) & (values <= n[..., None])):
+        is_support = p is not None and q is not None
+        if is_support and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs counts of reports from 0 to n_samples, got "
-                f"{values.min():g} to {values.max():g}. For a noisy histogram, pass std= instead "
-                "of p= and q=."
+                f"{values.min():g} to {values.max():g}. Pass the noise of a noisy histogram as "
+                "std= or noise=."
             )
         if categories is None:
             categories = labels or range(array.shape[1])
-        if p is not None and q is not None:
-            noise = NoiseModel(p, q, n_samples)
-            return cls(noise.debias(values), categories, noise)
-        assert std is not None
-        return cls(values / n[..., None], categories, Noise.of_level(std, n_samples))
+        if is_support and std is None and noise is None:
+            model = NoiseModel(p, q, n_samples)
+            return cls(model.debias(values), categories, model)
+        sizes = n if n_samples is None else n_samples
+        error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
+        is_known = np.isfinite(values).all(axis=0)
+        if not is_known.all() and noise is not None and is_known.any():
+            warn_of_suppressed(np.asarray(list(categories), dtype=object)[~is_known])
+            error = error.of_categories(is_known)
+            values, categories = (
+                values[:, is_known],
+                [category for category, known in zip(categories, is_known, strict=True) if known],
+            )
+        frequencies = values / n[..., None]
+        if noise is None:
+            return cls(frequencies, categories, Noise.of_level(error, n_samples))
+        if n_samples is None:
+            error = replace(error, is_normalized=True)
+        return cls(frequencies, categories, Noise.added(error, sizes))
 
     @classmethod
     def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
@@ -902,6 +943,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         simultaneous: bool = False,
         of: str = "users",
         coverage: str = "each",
+        at_all_times: bool | int = False,
     ) -> ConfidenceInterval:
         """Return confidence intervals of the true frequencies, or of answers to linear queries.
 
@@ -937,6 +979,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             intervals are also simultaneous for the k categories that are truly the most frequent,
             if these are on the list. Such intervals use the raw estimate, and are also available
             after post-processing.
+        at_all_times : bool or int, default=False
+            Whether the level is valid for all looks at a growing collection together. An ordinary
+            interval that is computed after every batch misses far more often than stated at some
+            look. An integer is the number of users at which the intervals are narrowest; choose it
+            before the first look. True stands for 1,000 users. See the notes.
 
         Returns
         -------
@@ -973,6 +1020,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         category exceeds the smallest of these ends. By Bonferroni's inequality the coverage is
         valid for any distribution, any post-processor and any dependence of the errors.
 
+        With `at_all_times`, the intervals are an asymptotic confidence sequence (Waudby-Smith,
+        Arbour, Sinha, Kennedy, Ramdas, Annals of Statistics 52(6), 2024, arXiv:2103.06476): the
+        probability that any look ever misses is at most ``1 - level`` if the first look has enough
+        users for the central limit theorem. They are 1.55 times as wide as ordinary intervals at
+        the number of users that they are tuned for. Several queries use Bonferroni's inequality.
+
         Examples
         --------
         >>> from sklearn_ldp import OUE
@@ -989,7 +1042,53 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> estimate.confidence_interval(0.95, top_k(2), coverage="selected").low.shape
         (1, 2)
         """
-        return confidence_interval(self, level, queries, simultaneous, of, coverage)
+        return confidence_interval(self, level, queries, simultaneous, of, coverage, at_all_times)
+
+    def to_counts(self, total: int | None = None) -> np.ndarray:
+        """Return whole numbers of users that are not negative and have a given sum.
+
+        Norm-Sub makes the values a distribution, and largest remainders round it. Rounding moves
+        a count by less than 1, so intervals of the frequencies stay valid.
+
+        Privacy: costs none.
+
+        Parameters
+        ----------
+        total : int, default=None
+            The sum of the counts. If None, the number of users, rounded if it was estimated.
+
+        Returns
+        -------
+        ndarray of int64 of shape (n_estimates, d)
+            The counts. If users may have several categories, each count is rounded on its own.
+
+        Raises
+        ------
+        ValueError
+            If `total` is no integer above 0, or the number of users is unknown.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import FrequencyEstimate
+        >>> release = {"north": 61.3, "south": 42.1, "east": -2.8}
+        >>> estimate = FrequencyEstimate.from_counts(
+        ...     release, noise="laplace", std=2.0, n_samples=100
+        ... )
+        >>> estimate.to_counts()
+        array([[60, 40,  0]])
+        """
+        sizes: Any = total
+        if total is None:
+            sizes = None if self.noise is None else self.noise.n_users
+        elif not isinstance(total, Integral) or isinstance(total, bool) or total < 1:
+            raise ValueError(f"to_counts needs an integer total >= 1, got {total!r}.")
+        if sizes is None:
+            raise ValueError("to_counts needs the number of users. Pass it as total=.")
+        whole = np.broadcast_to(np.rint(sizes).astype(np.int64), len(self))
+        if self.shares_overlap:
+            return np.rint(np.maximum(self.values, 0) * whole[:, None]).astype(np.int64)
+        rows = zip(norm_sub(self.values), whole.tolist(), strict=True)
+        return np.array([apportion(row, size) for row, size in rows]).reshape(self.shape)
 
     def detected(
         self,

@@ -1,5 +1,6 @@
 """Noise: the covariance of any linear answers to an estimate, for all kinds of estimates."""
 
+from ._added import NOISE_KINDS, AddedNoise, std_of_noise
 from ._covariance import (
     MULTINOMIAL,
     CategoryLaw,

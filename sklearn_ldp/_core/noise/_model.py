@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from ..numerics.simplex import norm_sub
 from ..support.tags import TAGGED, Tagged
 from ..support.typing import Matrix, Rows
+from ._added import AddedNoise
 from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support_law
 
 
@@ -255,6 +256,26 @@ class Noise(Tagged, tag="noise"):
             return Noise([Term(law)], level=std)
         n: Any = _checked(n_samples)
         return Noise([Term(law, 1.0, np.square(n, dtype=float))], n, level=std / n)
+
+    @classmethod
+    def added(cls, law: AddedNoise, n_samples: Any) -> Noise:
+        """Return the noise of counts to which noise of a known distribution was added.
+
+        Parameters
+        ----------
+        law : AddedNoise
+            The distribution.
+        n_samples : int or array-like of shape (n_estimates,)
+            Number of users, by which the counts are divided.
+
+        Returns
+        -------
+        Noise
+            The noise.
+        """
+        n: Any = _checked(n_samples)
+        has_slope = law.is_independent and np.ptp(law.std) == 0
+        return Noise([Term(law, 1.0, np.square(n, dtype=float))], n, has_slope=bool(has_slope))
 
     @classmethod
     def combined(cls, noises: Sequence[Noise], weights: ArrayLike) -> Noise:

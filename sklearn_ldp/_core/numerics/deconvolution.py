@@ -77,6 +77,23 @@ class NormalLaw:
 
 
 @dataclass(frozen=True)
+class LaplaceLaw:
+    """Estimates with Laplace noise, or with geometric noise, which has the same shape."""
+
+    # The exponential rate of the density, per standard deviation: the root of 2 for Laplace noise.
+    rate: float
+
+    def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Log density, up to the same constant as the normal distribution."""
+        constant = np.log(self.rate / 2) + 0.5 * np.log(2 * np.pi)
+        return constant - self.rate * np.abs(z[:, None] - theta)
+
+    def spread(self, theta: np.ndarray) -> np.ndarray:
+        """Twice the standard deviation, since the tails are longer than normal tails."""
+        return np.full(len(theta), 2.0)
+
+
+@dataclass(frozen=True)
 class CountLaw:
     """Estimates from small counts of supporting reports, which have skewed distributions."""
 
@@ -124,7 +141,7 @@ class CountLaw:
         return np.full(len(theta), np.inf)
 
 
-Law = NormalLaw | CountLaw
+Law = NormalLaw | LaplaceLaw | CountLaw
 
 
 def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> CountLaw | None:
@@ -136,6 +153,14 @@ def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> Count
     law = CountLaw(p, float(support_law.q), n, is_sample)
     has_noise = n_categories * law.unit**2 >= _NOBODY
     return law if has_noise and law.unit**2 < _FEW * (1 - 2 * law.q) ** 2 else None
+
+
+def law_of_noise(noise: Any, n_categories: int, is_sample: bool) -> LaplaceLaw | CountLaw | None:
+    """Return the distribution of estimates with this noise; None if it is nearly normal."""
+    added = noise.channel
+    if getattr(added, "is_heavy_tailed", False) and len(noise.terms) == 1:
+        return LaplaceLaw(float(added.rates[0])) if np.ptp(added.std) == 0 else None
+    return law_of_counts(noise.support_law, n_categories, is_sample)
 
 
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
@@ -632,7 +657,7 @@ def posterior_mean(
         Their prior probabilities.
     slope : float, default=0.0
         Increase of the variance per unit of frequency.
-    law : NormalLaw or CountLaw, default=None
+    law : NormalLaw, LaplaceLaw or CountLaw, default=None
         The distribution of the estimates. If None, they are normal, with `std` and `slope`.
 
     Returns

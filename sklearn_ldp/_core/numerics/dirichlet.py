@@ -13,7 +13,7 @@ import numpy as np
 from scipy.fft import next_fast_len, rfft
 from scipy.special import betainc, gammaln, logsumexp
 
-from .deconvolution import NormalLaw
+from .deconvolution import LaplaceLaw, NormalLaw
 from .simplex import norm_sub
 
 # Sums of the parameters of the Dirichlet priors, from a single answer of all users to nearly equal
@@ -73,7 +73,7 @@ class KnownVariances(NamedTuple):
 def few_frequencies(
     z: np.ndarray,
     total: float,
-    law: NormalLaw | KnownVariances,
+    law: NormalLaw | LaplaceLaw | KnownVariances,
     sizes: np.ndarray | None = None,
 ) -> FewFrequencies:
     """Return the posterior of frequencies with a known sum.

@@ -16,6 +16,15 @@ from ._intervals import ConfidenceInterval, answer_range
 from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, fieller, mean_by_answer
 from ._quantiles import Quantiles, quantile_values, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
+from ._reconciled import reconcile
 from ._statements import at_level, check_level, check_of, if_normal, stated
-from ._tests import WaldTest, as_table, departures, from_independence, goodness_of_fit, independence
+from ._tests import (
+    WaldTest,
+    as_table,
+    departures,
+    from_independence,
+    goodness_of_fit,
+    homogeneity,
+    independence,
+)
 from ._weights import poststratify, rake

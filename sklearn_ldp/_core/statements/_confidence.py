@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.special import lambertw, ndtr
 
 from ..numerics.simplex import norm_sub
 from ..queries import as_query_set
@@ -25,12 +27,28 @@ from ._intervals import (
 )
 from ._statements import check_level, check_of
 
+_NARROWEST = 1_000  # users, if `at_all_times` is True
+
 
 def confidence_interval(
-    estimate: Any, level: float, queries: Any, simultaneous: bool, of: str, coverage: str
+    estimate: Any,
+    level: float,
+    queries: Any,
+    simultaneous: bool,
+    of: str,
+    coverage: str,
+    at_all_times: bool | int = False,
 ) -> ConfidenceInterval:
     """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
     check_level(level)
+    n_narrowest = narrowest(at_all_times)
+    if n_narrowest is not None:
+        if coverage != "each" or estimate.standard_errors is not None:
+            raise ValueError(
+                "at_all_times is only available for intervals of each category or query of a raw "
+                'estimate. Leave out coverage="selected", or pass simultaneous=True instead.'
+            )
+        refuse_unknown_tails(estimate.noise, "intervals at all times")
     if simultaneous or coverage == "selected":
         refuse_unknown_tails(estimate.noise, "simultaneous intervals")
     if coverage == "each" and estimate.standard_errors is not None:
@@ -42,7 +60,15 @@ def confidence_interval(
         if assumes_even:
             warn_of_heaps(of_rows, 4)
         rows = None if queries is None else asked
-        ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
+        if n_narrowest is None:
+            ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
+        else:
+            each = 1 - (1 - level) / (asked.shape[0] if simultaneous else 1)  # Bonferroni
+            ends = []
+            for values, covariances in of_rows:
+                critical = critical_of_look(each, covariances.n_samples, n_narrowest)
+                of_look = float(1 - 2 * ndtr(-critical))  # the level of an interval as wide
+                ends.append(intervals(values, covariances, rows, of_look, False))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
     if coverage != "selected":
         raise ValueError(f'Argument coverage must be "each" or "selected", got {coverage!r}.')
@@ -57,6 +83,39 @@ def confidence_interval(
     found = [leading_intervals(*row, k, level) for row in of_rows]
     ends = [(low[i], high[i]) for (low, high), i in zip(found, listed, strict=True)]
     return ConfidenceInterval(*stacked(ends, k), estimate.categories[listed[0]] if listed else None)
+
+
+def narrowest(at_all_times: bool | int) -> int | None:
+    """Return the number of users at which intervals at all times are narrowest, or None."""
+    if at_all_times is False:
+        return None
+    if at_all_times is True:
+        return _NARROWEST
+    if not isinstance(at_all_times, Integral) or at_all_times < 1:
+        raise ValueError(
+            "Argument at_all_times must be True, False or an integer >= 1, the number of users at "
+            f"which the intervals are narrowest, got {at_all_times!r}."
+        )
+    return int(at_all_times)
+
+
+def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
+    """Return the number of standard errors of an interval of a confidence sequence.
+
+    level: the probability that the intervals of all looks cover the truth.
+    n_users: the number of users so far.
+    n_narrowest: the number of users at which the intervals are narrowest, chosen before any look.
+    """
+    # I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy, A. Ramdas, "Time-uniform central limit
+    # theory and asymptotic confidence sequences", Annals of Statistics 52(6), 2024,
+    # arXiv:2103.06476, theorem 2.2. After n users the interval has c(n) standard errors with
+    # c**2 = (1 + 1 / x) log((1 + x) / alpha**2), where x = n rho**2. At x = log((1 + x) / alpha**2)
+    # its derivative in x is 0. This equation has the solution 1 + x = -W(-alpha**2 / e) with the
+    # lower branch of Lambert's function.
+    squared = (1 - level) ** 2
+    best = -float(lambertw(-squared / np.e, -1).real) - 1
+    x = n_users * best / n_narrowest
+    return float(np.sqrt((1 + 1 / x) * np.log((1 + x) / squared)))
 
 
 def _stated_intervals(

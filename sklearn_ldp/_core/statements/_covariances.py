@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtr, ndtri
 
-from ..noise import Covariances, Noise, as_rows
+from ..noise import AddedNoise, Covariances, Noise, Term, as_rows
 from ..support.locks import cached_property
 from ._statements import check_of
 
@@ -64,6 +65,11 @@ class EstimateCovariances:
     of: str  # whom the statement is about; of a population the users are a random sample
     # (d,): the frequencies at which the covariances are taken, a distribution.
     frequencies: np.ndarray
+
+    @property
+    def is_of_counts(self) -> bool:
+        """Whether noise of a known distribution was added to counts."""
+        return bool(self._added)
 
     @cached_property
     def _of_whom(self) -> Noise:
@@ -149,6 +155,87 @@ class EstimateCovariances:
     def product(self, vector: np.ndarray) -> np.ndarray:
         """Return the covariance matrix of all categories times a vector, of shape (d,)."""
         return self._errors.product(vector)
+
+    # -- noise that is not normal -----------------------------------------------------------------
+    @cached_property
+    def _added(self) -> list[Term]:
+        """The terms of noise of a known distribution that was added to counts."""
+        return [term for term in self._of_whom.terms if isinstance(term.law, AddedNoise)]
+
+    def _only_added(self) -> Term | None:
+        """Return the term of independent added noise if there is no other error."""
+        terms = self._of_whom.terms
+        term = terms[0] if len(terms) == 1 and self._added else None
+        return term if term is not None and term.law.is_independent else None
+
+    def _excess_kurtosis(self, rows: sparse.csr_array | None) -> Any:
+        """Return the excess kurtosis of the errors of answers, or of categories."""
+        if not any(np.any(term.law.excess_kurtosis) for term in self._added):
+            return 0.0
+        variances = self.variances() if rows is None else self.answer_variances(rows)
+        fourth = np.zeros(len(variances))
+        for term in self._added:
+            law = term.law
+            order = slice(None) if term.order is None else term.order
+            cumulants = (law.std**4 * law.excess_kurtosis)[order]
+            weights: Any = np.eye(len(cumulants)) if rows is None else rows
+            if law.is_normalized:  # an error of the total changes every proportion
+                weights = as_rows(weights).toarray()
+                weights = weights - (weights @ self.frequencies)[:, None]
+            powers = weights**4 if isinstance(weights, np.ndarray) else weights.power(4)
+            fourth += float(np.ravel(term.times(1.0))[0]) ** 2 * (powers @ cumulants)
+        return fourth / np.maximum(variances, np.finfo(float).tiny) ** 2
+
+    def critical(self, normal: float, rows: sparse.csr_array | None = None) -> Any:
+        """Return the standard deviations that errors exceed as rarely as a normal one exceeds some.
+
+        Shapes: rows (n_queries, d) -> (n_queries,), or (d,) without rows.
+        normal: number of standard deviations of a normal error, above 0.
+        Returns: exact numbers for single counts with added noise. For other answers the expansion
+        of Cornish and Fisher up to the fourth cumulant, since all these errors are symmetric.
+        """
+        kurtosis = self._excess_kurtosis(rows)
+        result = normal + kurtosis * (normal**3 - 3 * normal) / 24
+        result = np.maximum(result, min(normal, 1.0) if np.any(kurtosis) else normal)
+        term = self._only_added()
+        if term is None:
+            return result
+        std = np.maximum(term.law.std, np.finfo(float).tiny)
+        order = slice(None) if term.order is None else term.order
+        exact = (term.law.upper(float(ndtr(-normal))) / std)[order]
+        if rows is None:
+            return exact
+        single = np.flatnonzero(np.diff(rows.indptr) == 1)
+        result = np.broadcast_to(result, rows.shape[:1]).copy()
+        result[single] = exact[rows.indices[rows.indptr[single]]]
+        return result
+
+    def normal_statistics(self, statistics: np.ndarray) -> np.ndarray:
+        """Return normal statistics of categories that are as rare as these.
+
+        Shapes: statistics (d,) -> (d,).
+        statistics: absolute errors in standard deviations.
+        """
+        if not self._added:
+            return statistics
+        term = self._only_added()
+        if term is not None:
+            order = slice(None) if term.order is None else term.order
+            back = np.empty_like(statistics)
+            back[order] = statistics
+            tails = term.law.tails(back * term.law.std)[order]
+            return np.maximum(-ndtri(np.minimum(tails, 0.5)), 0)
+        kurtosis = self._excess_kurtosis(None)
+        # The expansion rises with the normal statistic, so interpolation inverts it.
+        grid = np.linspace(0, 40, 4001)[:, None]
+        expanded = np.maximum.accumulate(grid + kurtosis * (grid**3 - 3 * grid) / 24)
+        expanded = np.broadcast_to(expanded, (len(grid), len(statistics)))
+        return np.array(
+            [
+                np.interp(x, column, grid[:, 0])
+                for x, column in zip(statistics, expanded.T, strict=True)
+            ]
+        )
 
 
 def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:

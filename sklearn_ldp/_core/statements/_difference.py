@@ -8,6 +8,7 @@ from itertools import combinations, starmap
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtr
 
 from ..noise import every_category
@@ -17,11 +18,19 @@ from ..report_page import Kept
 from ..support.pandas import import_pandas
 from ..support.text import counted
 from ..support.typing import DataFrame
-from ._covariances import Estimate, EstimateCovariances, covariances, refuse_without_law
+from ._confidence import critical_of_look, narrowest
+from ._covariances import (
+    Estimate,
+    EstimateCovariances,
+    covariances,
+    refuse_unknown_tails,
+    refuse_without_law,
+)
 from ._described import describe_difference
 from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (
     ConfidenceInterval,
+    Ends,
     at_once,
     band,
     names_of,
@@ -154,6 +163,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         *,
         simultaneous: bool = False,
         of: str = "population",
+        at_all_times: bool | int = False,
     ) -> ConfidenceInterval:
         """Return confidence intervals of the differences, for categories or linear queries.
 
@@ -175,6 +185,11 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             Whom the differences are between: two populations that the users are random samples of,
             or the users themselves, see :mod:`sklearn_ldp.inference`.
 
+        at_all_times : bool or int, default=False
+            As for :meth:`FrequencyEstimate.confidence_interval`: whether the level is valid for all
+            looks at two growing collections together. Each of them has half of the error
+            probability, so the intervals are wider than for the looks at one collection.
+
         Returns
         -------
         ConfidenceInterval
@@ -189,12 +204,18 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_level(level)
         self._check_of(of)
         rows, n_queries, _ = query_rows(queries, self.one)
+        n_narrowest = narrowest(at_all_times)
+        each = 1 - (1 - level) / (rows.shape[0] if simultaneous else 1)  # Bonferroni
         ends = []
         for i, values in enumerate(self.values):
             errors = self._errors(i, of)
+            if n_narrowest is not None:
+                ends.append(self._at_all_times(i, of, values, rows, each, n_narrowest))
+                continue
             critical, std = band(errors, rows, level, simultaneous)
             more = errors.half_count * (1 + simultaneous * max(critical**2 - 1, 0) / 3)
-            ends.append(wald_intervals(values, rows, critical * std, more))
+            half_width = errors.critical(critical, rows) * std
+            ends.append(wald_intervals(values, rows, half_width, more))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
@@ -262,7 +283,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             # than they are: so each is also taken to be as frequent as both say of it alone.
             alone = self._pooled(i, of, lambda mean: np.clip(mean, 0, 1))
             variances = np.maximum(errors.variances(), alone.variances())
-            p_values[i] = 2 * ndtr(-_deviations(difference, errors.half_count, variances))
+            deviations = _deviations(difference, errors.half_count, variances)
+            p_values[i] = 2 * ndtr(-errors.normal_statistics(deviations))
         return discoveries(self.categories, p_values, "changed", level, error_rate)
 
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
@@ -299,7 +321,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         for i, values in enumerate(self.values):
             errors = self._errors(i, of)
             largest_of, std = at_once(errors, every)
-            p_values[i] = largest_of.p_values(_deviations(values, errors.half_count, std**2))
+            deviations = _deviations(values, errors.half_count, std**2)
+            p_values[i] = largest_of.p_values(errors.normal_statistics(deviations))
         interval = np.full(self.shape, at_level(level) + if_normal(self.one, self.other))
         columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
         columns["p_value"] = p_values
@@ -315,6 +338,24 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return describe_difference(self, level, question)
 
     describe.__doc__ = Kept.describe.__doc__
+
+    def _at_all_times(
+        self,
+        i: int,
+        of: str,
+        values: np.ndarray,
+        rows: sparse.csr_array,
+        level: float,
+        n_narrowest: int,
+    ) -> Ends:
+        """Return intervals of the i-th difference whose level is valid for all looks."""
+        half_width = np.zeros(rows.shape[0])
+        for row, noise in self._rows(i):
+            refuse_unknown_tails(noise, "intervals at all times")
+            errors = covariances(row, noise, of)
+            half = critical_of_look((1 + level) / 2, errors.n_samples, n_narrowest)
+            half_width += errors.critical(half, rows) * np.sqrt(errors.answer_variances(rows))
+        return wald_intervals(values, rows, half_width, self._errors(i, of).half_count)
 
     def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
         """Return values and noise of both estimates that the i-th difference is between."""

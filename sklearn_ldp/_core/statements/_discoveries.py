@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.special import ndtr
 
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._statements import check_level
@@ -132,6 +133,10 @@ def detected(
 
 
 def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: float) -> np.ndarray:
+    if covariances.is_of_counts:
+        std = np.sqrt(np.maximum(covariances.variances(), np.finfo(float).tiny))
+        deviations = np.maximum(values - threshold, 0) / std
+        return ndtr(-covariances.normal_statistics(deviations))
     law = covariances.binomial
     if law is None:
         raise ValueError(

@@ -248,6 +248,9 @@ def category_intervals(
 
     Shapes: values (d,) -> (d,).
     """
+    if covariances.is_of_counts:
+        half_width = covariances.critical(critical) * np.sqrt(covariances.variances())
+        return within(values - half_width, values + half_width, half_width)
     exact = covariances.counts
     if exact is None:
         return score_intervals(values, covariances, critical)
@@ -343,7 +346,7 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
     # Pearson miss at most as often, too. All are monotone in the count, so that the inner ones
     # do not miss more often.
     critical: Any = -ndtri(tail)
-    if covariances.counts is not None:
+    if covariances.counts is not None or covariances.is_of_counts:
         return category_intervals(values, covariances, critical)
     law = covariances.binomial
     if law is None:
@@ -400,7 +403,7 @@ def answer_intervals(
     Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
     """
     critical, std = band(covariances, rows, level, simultaneous)
-    half_width = critical * std
+    half_width = covariances.critical(critical, rows) * std
     low, high = wald_intervals(values, rows, half_width, covariances.half_count)
     single = np.flatnonzero(np.diff(rows.indptr) == 1)
     if single.size:

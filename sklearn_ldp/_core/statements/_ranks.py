@@ -159,6 +159,8 @@ def _ranks_of_row(
     values: np.ndarray, covariances: EstimateCovariances, critical: float
 ) -> tuple[np.ndarray, np.ndarray]:
     d, variances, covariance = len(values), covariances.variances(), None
+    if covariances.is_of_counts:  # a difference has shorter tails than the error of one count
+        critical = float(np.max(covariances.critical(critical)))
     if d < _FEW:
         with suppress(ValueError):  # how the errors of pairs go together is not known
             covariance = covariances.covariance(every_category(d))

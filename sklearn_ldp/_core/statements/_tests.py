@@ -99,6 +99,70 @@ def goodness_of_fit(
     return wald_test(statistics, estimate.shape[1] - 1)
 
 
+def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
+    """Test whether all groups have the same distribution.
+
+    Privacy: costs none.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate of shape (n_groups, d)
+        A raw estimate with a row for each of at least two groups of different users, as
+        :func:`~sklearn_ldp.oracles.estimate_by_group` and
+        :meth:`FrequencyEstimate.from_rows <sklearn_ldp.FrequencyEstimate.from_rows>` return it.
+    of : {"population", "users"}, default="population"
+        Whose distributions are compared, see :mod:`sklearn_ldp.inference`.
+
+    Returns
+    -------
+    WaldTest
+        One statistic and p-value, with (n_groups - 1) (d - 1) degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two groups, the estimate is post-processed or has no noise model, or
+        the covariances of the mechanism are not known.
+
+    See Also
+    --------
+    EstimateDifference.test : The same for two groups, which may have different oracles.
+
+    Notes
+    -----
+    Under the hypothesis the covariance matrices of the groups are proportional to the inverse
+    numbers of users. So the mean over all users is the best estimate of the common distribution,
+    and the statistic is the sum of the Wald statistics of the groups' distances from it.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import OUE
+    >>> from sklearn_ldp.inference import homogeneity
+    >>> from sklearn_ldp.oracles import estimate_by_group
+    >>> answers = ["yes", "no"] * 5000 + ["yes"] * 4000 + ["no"] * 6000 + ["yes", "no"] * 5000
+    >>> regions = ["north"] * 10_000 + ["south"] * 10_000 + ["east"] * 10_000
+    >>> oracle = OUE(2.0, categories=["yes", "no"], random_state=0)
+    >>> test = homogeneity(estimate_by_group(oracle, answers, regions))
+    >>> test.degrees_of_freedom, bool(test.p_value[0] < 1e-6)
+    (2, True)
+    """
+    rows = covariances_of_rows(estimate, of, "test of homogeneity")
+    if len(rows) < 2:
+        raise ValueError(
+            "A test of homogeneity needs a row for each of at least two groups, got "
+            f"{len(rows)}. Use estimate_by_group, or FrequencyEstimate.from_rows."
+        )
+    n_users = [covariances.n_samples for _, covariances in rows]
+    mean = np.average([values for values, _ in rows], axis=0, weights=n_users)
+    pooled = norm_sub(mean) if estimate.sums_to_one else np.clip(mean, 0, 1)
+    statistic = 0.0
+    for values, covariances in rows:
+        under = replace(covariances, frequencies=pooled)
+        difference = beyond_half_count(values - mean, under.half_count)
+        statistic += sum_known(difference, under.product, under.variances())
+    return wald_test([statistic], (len(rows) - 1) * (estimate.shape[1] - 1))
+
+
 def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
     """Test whether two attributes of a joint domain are independent.
 

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.noise import Noise, independent_noise
-from ..._core.numerics.deconvolution import NormalLaw, Sample, least_level, scaled
+from ..._core.numerics.deconvolution import (
+    LaplaceLaw,
+    NormalLaw,
+    Sample,
+    law_of_noise,
+    least_level,
+    scaled,
+)
 from ..._core.numerics.dirichlet import FewFrequencies, few_frequencies
 from .priors import LearnedRow
 
@@ -52,5 +59,6 @@ def few_categories_row(values: np.ndarray, noise: Noise) -> FewRow | None:
     if slope / least_level(std) > _MOST_GROWTH * std:
         return None
     std = least_level(std)
-    law = NormalLaw(slope / std)
+    law = law_of_noise(noise, d, False)
+    law = law if isinstance(law, LaplaceLaw) else NormalLaw(slope / std)
     return FewRow(few_frequencies(scaled(values, std, slope), 1 / std, law), std, share)

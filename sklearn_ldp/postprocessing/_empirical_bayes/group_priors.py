@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
-from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
+from ..._core.numerics.deconvolution import Law, NormalLaw
 from ..._core.support.locks import cached_property
 from .hints import Partition
 
@@ -357,7 +357,7 @@ def _weights(
     curve_score = -np.inf
     if curve is not None:
         curve_score = curve.log_likelihood - estimates.log_likelihood()
-        if isinstance(estimates.law, CountLaw):
+        if not isinstance(estimates.law, NormalLaw):
             # The curve assumes normal estimates. The likelihood of equal frequencies under both
             # distributions corrects its score.
             z = estimates.z

@@ -13,7 +13,7 @@ from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import (
     Sample,
     fit_npmle,
-    law_of_counts,
+    law_of_noise,
     odds_of_equal,
     posterior_mean,
 )
@@ -75,7 +75,7 @@ class LearnedPrior(BasePostProcessor):
         for i, values in enumerate(estimate.values):
             row_noise = noise.of_rows(i)
             is_sample = bool(np.any(row_noise.curvature))
-            law = law_of_counts(row_noise.support_law, len(values), is_sample)
+            law = law_of_noise(row_noise, len(values), is_sample)
             total = None if estimate.sums_to_one else float(values.sum())
             sample = Sample(values, levels[i], slopes[i], law, total)
             row = self._row(values, row_noise, sample, estimate.sums_to_one)

@@ -1,0 +1,93 @@
+"""Noise of counts that another system added up."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..domains.values import as_numbers
+from ..noise import NOISE_KINDS, AddedNoise, std_of_noise
+from ..support.text import counted
+
+_MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determines
+
+
+def noise_of_counts(
+    kind: Any, p: Any, q: Any, std: Any, epsilon: Any, sensitivity: Any, n_categories: int
+) -> Any:
+    """Return the noise that the parameters of `FrequencyEstimate.from_counts` determine.
+
+    Returns: the standard deviation if the distribution is unknown, an AddedNoise otherwise.
+    """
+    n_given = sum(parameter is not None for parameter in (std, epsilon))
+    if p is not None or q is not None or n_given != 1 or (kind is None and std is None):
+        raise ValueError(
+            f"FrequencyEstimate.from_counts got p={p!r}, q={q!r}, std={std!r:.80}, noise={kind!r} "
+            f"and epsilon={epsilon!r}. Pass p= and q= for counts of reports, or std= for noisy "
+            "numbers of users, if possible with their distribution noise=, or noise= and epsilon=."
+        )
+    if kind is None:
+        if not (isinstance(std, Real) and 0 <= std < np.inf):
+            raise ValueError(
+                f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}. Several "
+                'standard deviations need the distribution as well, such as noise="normal".'
+            )
+        return std
+    if kind not in NOISE_KINDS:
+        names = ", ".join(map(repr, NOISE_KINDS))
+        raise ValueError(f"FrequencyEstimate.from_counts got noise={kind!r}. Use one of {names}.")
+    if epsilon is not None:
+        if kind not in ("laplace", "geometric"):
+            raise ValueError(
+                f'Noise "{kind}" is not determined by epsilon, which is {epsilon!r}. Pass the '
+                "standard deviation of the noise as std=."
+            )
+        budgets = as_numbers(epsilon, kinds="iuf")
+        scale = as_numbers(sensitivity, kinds="iuf")
+        if not (budgets.size and scale.size == 1 and np.all(budgets > 0) and scale.item() > 0):
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs epsilon > 0 and sensitivity > 0, got "
+                f"{epsilon!r} and {sensitivity!r}."
+            )
+        std = std_of_noise(kind, budgets, scale.item())
+    deviations = as_numbers(std, kinds="iuf")
+    is_matrix = deviations.ndim == 2
+    shapes: list[tuple[int, ...]] = [(), (n_categories,)]
+    if kind == _MATRIX_KIND:
+        shapes.append((n_categories, n_categories))
+    if deviations.shape not in shapes or not np.all(np.isfinite(deviations)):
+        raise ValueError(
+            f"FrequencyEstimate.from_counts needs finite standard deviations std=, one for all or "
+            f"one for each of the {n_categories} counts, got {std!r:.80}. Only normal noise may "
+            "have a covariance matrix."
+        )
+    if is_matrix:
+        smallest = np.linalg.eigvalsh((deviations + deviations.T) / 2).min()
+        if not np.allclose(deviations, deviations.T) or smallest < -1e-9 * np.abs(deviations).max():
+            raise ValueError(
+                "FrequencyEstimate.from_counts got a matrix std= that is no covariance matrix. It "
+                "must be symmetric and positive semidefinite."
+            )
+        return AddedNoise(kind, np.sqrt(np.diag(deviations)), deviations)
+    least = 1.0 if kind == "discrete-normal" else 0.0
+    if np.any(deviations < least):
+        raise ValueError(
+            f'FrequencyEstimate.from_counts needs a finite std >= {least:g} of "{kind}" noise, got '
+            f"{std!r:.80}."
+        )
+    return AddedNoise(kind, np.broadcast_to(deviations, (n_categories,)).copy())
+
+
+def warn_of_suppressed(categories: np.ndarray) -> None:
+    """Warn that the counts of some categories are missing."""
+    warnings.warn(
+        f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "
+        f"{categories[0]!r}. The estimate leaves these categories out, so totals miss their users. "
+        "Suppressed counts are small: to keep a category, pass 0 or half the threshold, which is "
+        "biased.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,215 @@
+"""The distribution of noise that was added to the counts of categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ..support.tags import Tagged
+from ._covariance import Covariance, Factors, of_columns
+
+#: Distributions by name. "geometric" is the discrete Laplace distribution.
+NOISE_KINDS = ("normal", "laplace", "geometric", "discrete-normal")
+_LATTICE = 12  # standard deviations of a discrete normal distribution that are summed
+
+
+@dataclass(frozen=True, eq=False)
+class AddedNoise(Tagged, tag="added-noise"):
+    """Independent noise of each count, or normal noise with a covariance matrix."""
+
+    # All distributions are symmetric around 0. Numbers are in counts.
+
+    kind: str  # one of NOISE_KINDS
+    std: np.ndarray  # (d,)
+    matrix: np.ndarray | None = None  # (d, d): covariances of normal noise; None if independent
+    # Whether the estimate consists of proportions of the noisy total: an error of the total then
+    # changes every proportion.
+    is_normalized: bool = False
+
+    def __check_state__(self) -> None:
+        is_plain = self.kind in NOISE_KINDS and self.std.ndim == 1
+        if not is_plain or not np.all(np.isfinite(self.std)) or np.any(self.std < 0):
+            raise ValueError("noise without a distribution")
+        if self.matrix is not None:
+            is_square = self.matrix.shape == 2 * self.std.shape
+            is_own = is_square and np.allclose(np.diag(self.matrix), self.std**2)
+            if self.kind != "normal" or not is_own or not np.allclose(self.matrix, self.matrix.T):
+                raise ValueError("noise without a covariance matrix")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AddedNoise):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        matrix = None if self.matrix is None else self.matrix.tobytes()
+        return self.kind, self.std.tobytes(), matrix, self.is_normalized
+
+    def of_categories(self, places: np.ndarray) -> AddedNoise:
+        """Return the noise of some of the counts."""
+        matrix = None if self.matrix is None else self.matrix[np.ix_(places, places)]
+        return AddedNoise(self.kind, self.std[places], matrix, self.is_normalized)
+
+    # -- variances --------------------------------------------------------------------------------
+    @property
+    def null_variance(self) -> float:
+        """The mean variance of a count."""
+        return float(np.mean(self.std**2))
+
+    slope = 0.0
+    curvature = 0.0
+    half_count = 0.0
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether the errors of two categories are independent."""
+        return self.matrix is None and not self.is_normalized
+
+    def variances(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the variance of each category, of the shape of the frequencies."""
+        if not self.is_normalized:
+            return np.broadcast_to(self.std**2, np.shape(frequencies))
+        covariance = np.diag(self.std**2) if self.matrix is None else self.matrix
+        with_total = covariance.sum(axis=1)
+        own = np.diag(covariance) - 2 * frequencies * with_total
+        return own + frequencies**2 * with_total.sum()
+
+    def covariance(self, frequencies: np.ndarray) -> Covariance:
+        """Return the covariance of linear answers."""
+        return Covariance(self, frequencies, self._factors)
+
+    def _factors(self, frequencies: np.ndarray) -> Factors:
+        d = len(self.std)
+        diagonal = self.std**2 if self.matrix is None else np.zeros(d)
+        columns = np.empty((d, 0)) if self.matrix is None else np.eye(d)
+        weights = np.empty((0, 0)) if self.matrix is None else self.matrix
+        if self.is_normalized:
+            # The error of a proportion is `e_i - f_i sum(e)`, where e are the errors of counts.
+            with_total = diagonal if self.matrix is None else self.matrix.sum(axis=1)
+            columns = np.column_stack([columns, frequencies, with_total])
+            own = np.array([[with_total.sum(), -1.0], [-1.0, 0.0]])
+            n_own = len(weights)
+            weights = np.block([[weights, np.zeros((n_own, 2))], [np.zeros((2, n_own)), own]])
+        return of_columns(diagonal, columns, weights)
+
+    # -- the distribution -------------------------------------------------------------------------
+    @property
+    def excess_kurtosis(self) -> np.ndarray:
+        """The fourth cumulant of each count's noise over its squared variance, of shape (d,)."""
+        if self.kind == "laplace":
+            return np.full(len(self.std), 3.0)
+        if self.kind == "geometric":
+            alpha = np.maximum(geometric_ratio(self.std), np.finfo(float).tiny)
+            return (1 + 4 * alpha + alpha**2) / (2 * alpha)
+        return np.zeros(len(self.std))  # of a discrete normal one with std >= 1 below 1e-6
+
+    @property
+    def is_heavy_tailed(self) -> bool:
+        """Whether each density falls exponentially from a peak at 0, independently of others."""
+        return self.kind in ("laplace", "geometric") and self.is_independent
+
+    @property
+    def rates(self) -> np.ndarray:
+        """The exponential rates of such densities per standard deviation, of shape (d,)."""
+        if self.kind == "laplace":
+            return np.full(len(self.std), np.sqrt(2))
+        std = np.maximum(self.std, np.finfo(float).tiny)
+        return -np.log(np.maximum(geometric_ratio(std), np.finfo(float).tiny)) * std
+
+    def upper(self, tail: float) -> np.ndarray:
+        """Return the smallest bound that the noise of a count exceeds with at most a probability.
+
+        Shapes: -> (d,).
+        tail: the probability, below 1/2.
+        """
+        if self.kind == "laplace":
+            return -self.std / np.sqrt(2) * np.log(2 * tail)
+        if self.kind == "geometric":
+            alpha = geometric_ratio(self.std)
+            with np.errstate(divide="ignore"):
+                steps = np.log(tail * (1 + alpha)) / np.log(alpha) - 1
+            return np.maximum(np.ceil(steps - 1e-9), 0)
+        if self.kind == "discrete-normal":
+            bounds = {std: _discrete_bound(std, tail) for std in set(self.std.tolist())}
+            return np.array([bounds[std] for std in self.std.tolist()])
+        return -self.std * float(ndtri(tail))
+
+    def tails(self, errors: np.ndarray) -> np.ndarray:
+        """Return the probability that the noise of each count is at least as large as an error.
+
+        Shapes: errors (d,) -> (d,).
+        """
+        std = np.maximum(self.std, np.finfo(float).tiny)
+        if self.kind == "laplace":
+            half = np.exp(-np.abs(errors) * np.sqrt(2) / std) / 2
+            return np.where(errors > 0, half, 1 - half)
+        steps = np.ceil(errors - 1e-9)
+        if self.kind == "geometric":
+            alpha = geometric_ratio(std)
+            above = alpha ** np.maximum(steps, 0) / (1 + alpha)
+            return np.where(steps > 0, above, 1 - alpha ** np.maximum(1 - steps, 1) / (1 + alpha))
+        if self.kind == "discrete-normal":
+            return np.array([_discrete_tail(*pair) for pair in zip(std, steps, strict=True)])
+        return ndtr(-errors / std)
+
+    def draw(self, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Return noise of all counts, of shape (n_repeats, d)."""
+        shape = (n_repeats, len(self.std))
+        if self.kind == "laplace":
+            return rng.laplace(size=shape) * self.std / np.sqrt(2)
+        if self.kind == "geometric":
+            rate = 1 - geometric_ratio(self.std)
+            return (rng.geometric(rate, shape) - rng.geometric(rate, shape)).astype(float)
+        if self.matrix is not None:
+            return rng.multivariate_normal(
+                np.zeros(shape[1]), self.matrix, n_repeats, method="eigh"
+            )
+        if self.kind == "normal":
+            return rng.normal(size=shape) * self.std
+        noise = np.empty(shape)
+        for std in set(self.std.tolist()):
+            own = self.std == std
+            lattice, density = _discrete_density(std)
+            noise[:, own] = rng.choice(lattice, (n_repeats, own.sum()), p=density)
+        return noise
+
+
+def geometric_ratio(std: np.ndarray) -> np.ndarray:
+    """Return the ratio of neighboring probabilities of geometric noise with given deviations."""
+    # The variance v is `2 a / (1 - a)**2`.
+    variance = np.square(np.asarray(std, dtype=float))
+    return variance / (variance + 1 + np.sqrt(2 * variance + 1))
+
+
+def std_of_noise(kind: str, epsilon: np.ndarray, sensitivity: float) -> np.ndarray:
+    """Return the standard deviation of Laplace or geometric noise for central privacy."""
+    if kind == "laplace":
+        return np.sqrt(2) * sensitivity / epsilon
+    alpha = np.exp(-epsilon / sensitivity)
+    return np.sqrt(2 * alpha) / (1 - alpha)
+
+
+def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return whole numbers, and the probabilities of discrete normal noise."""
+    most = int(np.ceil(_LATTICE * std))
+    lattice = np.arange(-most, most + 1)
+    density = np.exp(-0.5 * (lattice / max(std, np.finfo(float).tiny)) ** 2)
+    return lattice, density / density.sum()
+
+
+def _discrete_tail(std: float, least: float) -> float:
+    """Return the probability that discrete normal noise is at least a whole number."""
+    lattice, density = _discrete_density(std)
+    return float(density[lattice >= least].sum())
+
+
+def _discrete_bound(std: float, tail: float) -> float:
+    """Return the smallest whole number that discrete normal noise exceeds so rarely."""
+    lattice, density = _discrete_density(std)
+    above = np.cumsum(density[::-1])[::-1] - density
+    return float(max(lattice[np.argmax(above <= tail)], 0))

@@ -1,0 +1,378 @@
+"""Counts to which another system added noise of a known distribution."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklearn_ldp import (
+    GRR,
+    OUE,
+    EmpiricalBayes,
+    FrequencyEstimate,
+    HeldOutSearch,
+    NormSub,
+    SyntheticSearch,
+    load_estimate,
+)
+from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise
+from sklearn_ldp.inference import combine, goodness_of_fit, homogeneity, ranks, reconcile
+from sklearn_ldp.queries import top_k
+
+COUNTS = {"a": 512.0, "b": 301.0, "c": 180.0, "d": 3.0}
+N = 1_000
+
+
+def release(kind="laplace", std=10.0, counts=COUNTS, n=N, **options):
+    return FrequencyEstimate.from_counts(counts, noise=kind, std=std, n_samples=n, **options)
+
+
+# -- the distributions ------------------------------------------------------------------------
+def enumerated(kind, std):
+    """Whole numbers and their probabilities, from the definition of the distribution."""
+    lattice = np.arange(-2_000, 2_001)
+    if kind == "geometric":
+        variance = std**2
+        alpha = 1 + (1 - np.sqrt(1 + 2 * variance)) / variance
+        density = alpha ** abs(lattice)
+    else:
+        density = np.exp(-0.5 * (lattice / std) ** 2)
+    return lattice, density / density.sum()
+
+
+@pytest.mark.parametrize("kind", ["geometric", "discrete-normal"])
+@pytest.mark.parametrize("std", [1.0, 2.5, 17.0])
+def test_distributions_of_whole_noise_against_enumeration(kind, std):
+    law = AddedNoise(kind, np.array([std]))
+    lattice, density = enumerated(kind, std)
+    variance = density @ lattice**2
+    np.testing.assert_allclose(np.sqrt(variance), std, rtol=1e-4)
+    kurtosis = density @ lattice.astype(float) ** 4 / variance**2 - 3
+    np.testing.assert_allclose(law.excess_kurtosis, kurtosis, atol=1e-4)
+    for tail in (0.3, 0.05, 1e-4):
+        bound = law.upper(tail)[0]
+        assert density[lattice > bound].sum() <= tail < density[lattice > bound - 1].sum()
+    for error in (-3.0, -0.5, 0.0, 0.2, 1.0, 7.0):
+        expected = density[lattice >= error].sum()
+        np.testing.assert_allclose(law.tails(np.array([error])), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"), [("normal", stats.norm), ("laplace", stats.laplace(scale=np.sqrt(0.5)))]
+)
+def test_distributions_of_continuous_noise_against_scipy(kind, known):
+    std, errors = np.array([3.0, 8.0]), np.array([-4.0, 11.0])
+    law = AddedNoise(kind, std)
+    np.testing.assert_allclose(law.tails(errors), known.sf(errors / std))
+    np.testing.assert_allclose(law.upper(0.01), std * known.isf(0.01))
+    np.testing.assert_allclose(law.excess_kurtosis, known.stats(moments="k"), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_drawn_noise_has_its_distribution(kind, seed):
+    """Kolmogorov's test of 4,000 draws fails in 1 of 10,000; the wrong deviation fails it."""
+    law = AddedNoise(kind, np.full(2, 5.0))
+    drawn = law.draw(2_000, np.random.default_rng(seed)).ravel()
+    jitter = np.random.default_rng(seed + 1).uniform(-0.5, 0.5, len(drawn))
+    is_whole = kind in ("geometric", "discrete-normal")
+    grid = np.arange(-100, 101) / (1 if is_whole else 10)
+    tails = np.array([law.tails(np.full(2, x + 0.5 * is_whole))[0] for x in grid])
+    places = grid + 0.5 * is_whole
+
+    def distribution(x):
+        return 1 - np.interp(x, places, tails)
+
+    smooth = drawn + jitter * is_whole
+    assert stats.kstest(smooth, distribution).pvalue > 1e-4
+    assert stats.kstest(1.3 * smooth, distribution).pvalue < 1e-4
+
+
+def test_epsilon_is_the_parameter_of_central_privacy():
+    laplace = release(std=None, epsilon=0.5, sensitivity=2.0)
+    assert laplace.noise.std == pytest.approx(np.sqrt(2) * 4 / N)
+    geometric = release("geometric", std=None, epsilon=0.1)
+    alpha = np.exp(-0.1)
+    assert geometric.noise.std == pytest.approx(np.sqrt(2 * alpha) / (1 - alpha) / N)
+
+
+# -- statements -------------------------------------------------------------------------------
+def coverages(kind, stated, d, seed, n_repeats=300):
+    """How often intervals cover: single, simultaneous, totals, and differences of two releases."""
+    rng = np.random.default_rng(seed)
+    std = np.exp(rng.uniform(1, 3, d))
+    counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
+    n = counts.sum()
+    truth = counts / n
+    totals = np.zeros((2, d))
+    totals[0, : d // 2 + 1] = 1
+    totals[1, d // 2 :] = 1
+    noise = AddedNoise(kind, std).draw(2 * n_repeats, rng)
+    covered = np.zeros((n_repeats, 4))
+    for i in range(n_repeats):
+        one, other = (release(stated, std, counts + noise[j], n) for j in (i, n_repeats + i))
+        low, high = one.confidence_interval(0.9)
+        covered[i, 0] = np.mean((low[0] <= truth) & (truth <= high[0]))
+        low, high = one.confidence_interval(0.9, simultaneous=True)
+        covered[i, 1] = np.all((low[0] <= truth) & (truth <= high[0]))
+        low, high = one.confidence_interval(0.9, totals)
+        covered[i, 2] = np.mean((low[0] <= totals @ truth) & (totals @ truth <= high[0]))
+        low, high = (one - other).confidence_interval(0.9, of="users", simultaneous=True)
+        covered[i, 3] = np.all((low[0] <= 0) & (high[0] >= 0))
+    return covered.mean(axis=0), covered.std(axis=0) / np.sqrt(n_repeats)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [3, 20, 100])
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_intervals_cover(kind, d, seed):
+    """Each of the 48 means is above .9 less four standard errors, which fails in 1 of 600."""
+    means, errors = coverages(kind, kind, d, seed)
+    assert np.all(means > 0.9 - 4 * np.maximum(errors, 0.005))
+
+
+def test_simultaneous_intervals_of_laplace_noise_cover(seed):
+    """200 releases of 101 counts: the exact intervals fail in 1 of 10,000 seeds.
+
+    Negative control: intervals of normal noise cover in less than half of the releases.
+    """
+    rng = np.random.default_rng(seed)
+    counts, n = np.full(101, 300.0), 30_300
+    noisy = counts + AddedNoise("laplace", np.full(101, 20.0)).draw(200, rng)
+    covered = {}
+    for kind in ("laplace", "normal"):
+        estimates = release(kind, 20.0, noisy, np.full(200, n))
+        low, high = estimates.confidence_interval(0.9, simultaneous=True)
+        covered[kind] = np.all((low <= 300 / n) & (300 / n <= high), axis=1).mean()
+    assert covered["laplace"] > 0.9 - 4 * np.sqrt(0.09 / 200)
+    assert covered["normal"] < 0.5
+
+
+def test_single_intervals_are_quantiles_of_the_noise():
+    interval = release().confidence_interval(0.9)
+    half = np.log(10) * 10 / np.sqrt(2) / N
+    np.testing.assert_allclose((interval.high - interval.low)[0, :3], 2 * half)
+
+
+def test_totals_are_wider_than_their_parts_and_have_shorter_tails():
+    estimate = release()
+    both = np.array([[1.0, 1.0, 0.0, 0.0]])
+    low, high = estimate.confidence_interval(0.95, both)
+    x = np.linspace(0, 20, 200_001)  # the tail of the sum of two Laplace variables of scale 1
+    exact = x[np.argmax(np.exp(-x) * (1 + x / 2) <= 0.05)] * 10 / np.sqrt(2) / N
+    np.testing.assert_allclose((high - low)[0, 0] / 2, exact, rtol=0.01)
+
+
+def test_correlated_normal_noise():
+    covariance = 100.0 * (np.eye(4) + 1)
+    estimate = release("normal", covariance)
+    rows = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0]])
+    low, high = estimate.confidence_interval(0.95, rows)
+    std = np.sqrt(np.diag(rows @ covariance @ rows.T)) / N
+    np.testing.assert_allclose((high - low)[0], 2 * stats.norm.ppf(0.975) * std)
+
+
+def test_an_unknown_number_of_users_makes_proportions_of_the_noisy_total(seed):
+    """Coverage of one proportion and of a total, of 200 releases: each fails in 1 of 10,000."""
+    rng = np.random.default_rng(seed)
+    counts, std = np.array([600.0, 300.0, 100.0]), 40.0
+    noisy = counts + AddedNoise("laplace", np.full(3, std)).draw(200, rng)
+    rows, truth = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), np.array([0.6, 0.4])
+    low, high = np.array(
+        [release("laplace", std, x, None).confidence_interval(0.9, rows) for x in noisy]
+    ).transpose(1, 0, 2, 3)[:, :, 0]
+    covered = np.mean((low <= truth) & (truth <= high), axis=0)
+    assert np.all(np.abs(covered - 0.9) < 4 * np.sqrt(0.09 / 200) + 0.01)
+    assert release(n=None).values.sum() == pytest.approx(1)
+
+
+def test_tests_ranks_detection_and_combinations():
+    estimate = release()
+    assert estimate.detected().mask.tolist() == [[True, True, True, False]]
+    assert ranks(estimate).low.tolist() == [[1, 2, 3, 4]]
+    assert goodness_of_fit(estimate, [0.512, 0.301, 0.18, 0.007]).p_value[0] > 0.5
+    assert goodness_of_fit(estimate, [0.4, 0.4, 0.1, 0.1]).p_value[0] < 1e-6
+    changed = release(counts={**COUNTS, "a": 600.0}) - estimate
+    assert changed.changed(of="users").mask.tolist() == [[True, False, False, False]]
+    assert combine([estimate, release()]).noise.std == pytest.approx(10 / np.sqrt(2) / N)
+    leader = estimate.confidence_interval(0.95, top_k(1), coverage="selected")
+    assert leader.low[0, 0] < 0.512 < leader.high[0, 0]
+    described = estimate.describe()
+    assert "normal" not in str(described)
+
+
+# -- estimates --------------------------------------------------------------------------------
+def test_empirical_bayes_uses_the_likelihood(seed):
+    """100 equal categories: the error is .31 of the error with the normal likelihood (20 runs)."""
+    rng = np.random.default_rng(seed)
+    noisy = 100 + AddedNoise("laplace", np.full(100, 20.0)).draw(10, rng)
+    errors = [
+        np.mean(
+            (EmpiricalBayes().fit_transform(release(kind, 20.0, noisy, 10_000)).values - 0.01) ** 2
+        )
+        for kind in ("laplace", "normal")
+    ]
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("search", [SyntheticSearch(random_state=0), HeldOutSearch(random_state=0)])
+def test_searches_draw_the_noise(search):
+    result = search.fit(release()).estimate_
+    assert result.values.sum() == pytest.approx(1)
+
+
+def test_files_keep_the_distribution(tmp_path):
+    for estimate in (release(), release("normal", 100.0 * (np.eye(4) + 1)), release(n=None)):
+        estimate.save(tmp_path / "estimate.npz")
+        loaded = load_estimate(tmp_path / "estimate.npz")
+        assert loaded.noise == estimate.noise
+        for pair in zip(loaded.confidence_interval(), estimate.confidence_interval(), strict=True):
+            np.testing.assert_array_equal(*pair)
+
+
+# -- whole counts -----------------------------------------------------------------------------
+@pytest.mark.parametrize("total", [None, 7, 10**6])
+def test_whole_counts_have_the_sum(total):
+    counts = release(counts={**COUNTS, "d": -30.0}).to_counts(total)
+    assert counts.dtype == np.int64
+    assert counts.min() >= 0
+    assert counts.sum() == (N if total is None else total)
+    exact = NormSub().fit_transform(release(counts={**COUNTS, "d": -30.0})).values * counts.sum()
+    assert np.abs(counts - exact).max() < 1
+
+
+@pytest.mark.parametrize("total", [0, 2.5, True, "ten"])
+def test_totals_are_whole_numbers(total):
+    with pytest.raises(ValueError, match="to_counts needs an integer total >= 1"):
+        release().to_counts(total)
+
+
+def test_whole_counts_need_a_number_of_users():
+    with pytest.raises(ValueError, match="number of users. Pass it as total="):
+        FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).to_counts()
+
+
+# -- words ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"noise": "cauchy", "std": 1.0}, "got noise='cauchy'. Use one of 'normal', 'laplace'"),
+        ({"noise": "laplace"}, "Pass p= and q= for counts of reports"),
+        ({"noise": "laplace", "std": 1.0, "epsilon": 1.0}, "Pass p= and q= for counts of reports"),
+        ({"noise": "normal", "epsilon": 1.0}, "not determined by epsilon"),
+        ({"noise": "laplace", "epsilon": 0.0}, "needs epsilon > 0 and sensitivity > 0"),
+        ({"noise": "laplace", "epsilon": 1, "sensitivity": -1}, "epsilon > 0 and sensitivity > 0"),
+        ({"noise": "laplace", "std": [1.0, 2.0, 3.0]}, "one for each of the 2 counts"),
+        ({"noise": "laplace", "std": np.eye(2)}, "Only normal noise may have a covariance"),
+        ({"noise": "normal", "std": [[1.0, 2.0], [2.0, 1.0]]}, "no covariance matrix"),
+        ({"noise": "normal", "std": [[1.0, 0.5], [0.0, 1.0]]}, "no covariance matrix"),
+        ({"noise": "discrete-normal", "std": 0.5}, "needs a finite std >= 1"),
+        ({"noise": "laplace", "std": -1.0}, "needs a finite std >= 0"),
+        ({"std": [1.0, 2.0]}, "Several standard deviations need the distribution as well"),
+        ({"epsilon": 1.0}, "Pass p= and q= for counts of reports"),
+    ],
+)
+def test_noise_that_is_not_determined_is_refused(options, match):
+    with pytest.raises(ValueError, match=match):
+        FrequencyEstimate.from_counts([5.0, 6.0], n_samples=11, **options)
+
+
+def test_an_unknown_number_of_users_needs_a_distribution():
+    with pytest.raises(ValueError, match="Only noisy counts of a known distribution"):
+        FrequencyEstimate.from_counts([5.0, 6.0], n_samples=None, std=1.0)
+
+
+def test_suppressed_counts_are_left_out_with_a_warning():
+    with pytest.warns(UserWarning, match="1 count suppressed .* such as the count of 'd'"):
+        estimate = release(counts={**COUNTS, "d": np.nan})
+    assert estimate.categories.tolist() == ["a", "b", "c"]
+
+
+def test_unequal_noise_of_categories():
+    estimate = release(std=[1.0, 2.0, 4.0, 8.0])
+    low, high = estimate.confidence_interval(0.9)
+    widths = (high - low)[0]
+    np.testing.assert_allclose(widths[1:3] / widths[:2], 2)
+
+
+# -- counts that are tied ---------------------------------------------------------------------
+TOTALS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+
+
+def test_reconciled_counts_are_the_least_squares_estimate():
+    """Against the normal equations of all seven released numbers."""
+    std, of_totals = np.array([10.0, 5.0, 20.0, 8.0]), np.array([4.0, 9.0, 2.0])
+    counts, totals = np.array([510.0, 300.0, 190.0, 5.0]), np.array([820.0, 490.0, 1_001.0])
+    result = reconcile(release(std=std, counts=counts), TOTALS, totals, of_totals)
+    design = np.vstack([np.eye(4), TOTALS])
+    weights = np.diag(1 / np.r_[std, of_totals] ** 2)
+    covariance = np.linalg.inv(design.T @ weights @ design)
+    expected = covariance @ design.T @ weights @ np.r_[counts, totals]
+    np.testing.assert_allclose(result.values[0], expected / N)
+    own = result.noise.covariance(np.eye(4), np.full(4, 0.25))
+    np.testing.assert_allclose(own, covariance / N**2, atol=1e-12)
+
+
+def test_an_exact_total_is_kept():
+    result = reconcile(release(), TOTALS[2:], [N], 0.0)
+    np.testing.assert_allclose(result.values.sum(), 1)
+    interval = result.confidence_interval(0.95, TOTALS[2:])
+    np.testing.assert_allclose(interval, 1, atol=1e-6)
+
+
+def test_intervals_of_reconciled_counts_cover(seed):
+    """300 releases of six numbers; fails in 1 of 10,000. Negative control: deviations halved."""
+    rng = np.random.default_rng(seed)
+    counts, std = np.array([500.0, 300.0, 150.0, 50.0]), 12.0
+    covered = np.zeros((300, 2))
+    for i in range(300):
+        noisy = counts + rng.laplace(size=4) * std / np.sqrt(2)
+        totals = TOTALS @ counts + rng.laplace(size=3) * 6.0 / np.sqrt(2)
+        for j, factor in enumerate((1.0, 0.5)):
+            parts = release(std=factor * std, counts=noisy)
+            result = reconcile(parts, TOTALS, totals, factor * 6.0)
+            low, high = result.confidence_interval(0.9)
+            covered[i, j] = np.mean((low[0] <= counts / N) & (counts / N <= high[0]))
+    error = covered.std(axis=0) / np.sqrt(300)
+    assert abs(covered[:, 0].mean() - 0.9) < 0.01 + 4 * error[0]
+    assert covered[:, 1].mean() < 0.75
+
+
+@pytest.mark.parametrize(
+    ("estimate", "counts", "std", "match"),
+    [
+        (release(), [1.0], 1.0, "a finite number in counts= for each of 3 queries"),
+        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number in counts="),
+        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations std= >= 0"),
+        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations std= >= 0"),
+        (GRR(1.0, categories=4).simulate([1, 2, 3, 4]), [1.0] * 3, 1.0, "noise of a known dist"),
+    ],
+)
+def test_totals_that_cannot_be_used_are_refused(estimate, counts, std, match):
+    with pytest.raises(ValueError, match=match):
+        reconcile(estimate, TOTALS, counts, std)
+
+
+# -- several groups ---------------------------------------------------------------------------
+def p_values_of_equal_groups(frequencies, seed):
+    rng = np.random.default_rng(seed)
+    oracle = OUE(1.0, categories=3, random_state=rng)
+    sizes = (2_000, 5_000, 9_000)
+    groups = [
+        {
+            name: oracle.simulate(rng.multinomial(n, f))
+            for name, n, f in zip("abc", sizes, row, strict=True)
+        }
+        for row in [frequencies] * 200
+    ]
+    return [homogeneity(FrequencyEstimate.from_rows(rows)).p_value[0] for rows in groups]
+
+
+def test_homogeneity_of_equal_groups_has_uniform_p_values(seed):
+    """Kolmogorov's test fails in 1 of 10,000. Negative control: one group differs."""
+    same, other = [0.5, 0.3, 0.2], [0.4, 0.4, 0.2]
+    assert stats.kstest(p_values_of_equal_groups([same] * 3, seed), "uniform").pvalue > 1e-4
+    assert np.median(p_values_of_equal_groups([same, other, same], seed)) < 0.05
+
+
+def test_homogeneity_needs_groups():
+    with pytest.raises(ValueError, match="at least two groups, got 1"):
+        homogeneity(release())
