@@ -13,13 +13,14 @@ _HOMES = {
     "model_selection": "HeldOutSearch SyntheticSearch SyntheticStack",
     "oracles": """
         BLH GRR OLH OUE SUE HadamardResponse ItemOracle KeyValueOracle LocalMean MatrixOracle
-        PrivacyWarning ProjectiveGeometryResponse StringOracle SubsetSelection best_oracle
+        ProjectiveGeometryResponse StringOracle SubsetSelection best_oracle
     """,
     "postprocessing": """
         CLS NPMLE Base BaseCut BasePos Calibrate EmpiricalBayes ExactMLE MLEApx MonotoneCDF Norm
         NormCut NormHyb NormMul NormSub PostPos Power PowerNS Smooth SmoothMLE
         Trend
     """,
+    "privacy": "PrivacyWarning",
     "surveys": "ColumnOracle Consistent LatentClasses MarginalOracle RangeOracle",
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names.split())
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from . import learning as learning
     from . import metrics as metrics
     from . import planning as planning
+    from . import privacy as privacy
     from . import queries as queries
     from . import robustness as robustness
     from . import surveys as surveys
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from .oracles import KeyValueOracle as KeyValueOracle
     from .oracles import LocalMean as LocalMean
     from .oracles import MatrixOracle as MatrixOracle
-    from .oracles import PrivacyWarning as PrivacyWarning
     from .oracles import ProjectiveGeometryResponse as ProjectiveGeometryResponse
     from .oracles import StringOracle as StringOracle
     from .oracles import SubsetSelection as SubsetSelection
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from .postprocessing import Smooth as Smooth
     from .postprocessing import SmoothMLE as SmoothMLE
     from .postprocessing import Trend as Trend
+    from .privacy import PrivacyWarning as PrivacyWarning
     from .surveys import ColumnOracle as ColumnOracle
     from .surveys import Consistent as Consistent
     from .surveys import LatentClasses as LatentClasses

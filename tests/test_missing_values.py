@@ -22,7 +22,7 @@ from sklearn_ldp import (
 from sklearn_ldp.inference import EstimateDifference
 from sklearn_ldp.inspection import ContingencyDisplay
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
-from sklearn_ldp.oracles import PrivacyWarning
+from sklearn_ldp.privacy import PrivacyWarning
 from sklearn_ldp.queries import groups
 
 ANSWERS = ["a", None, "b", "a"]

@@ -36,8 +36,8 @@ from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, exp_lower_bound
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import RepeatedClient
-from sklearn_ldp.metrics import repeated_collection_risk
 from sklearn_ldp.model_selection import candidate_name
+from sklearn_ldp.privacy import repeated_collection_risk
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 from .._command import command

@@ -19,8 +19,8 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.metrics import shuffled_epsilon
 from sklearn_ldp.oracles.channels import Channel
+from sklearn_ldp.privacy import shuffled_epsilon
 
 from .._command import command
 

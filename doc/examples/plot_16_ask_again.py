@@ -17,7 +17,7 @@ import numpy as np
 
 from sklearn_ldp import OLH
 from sklearn_ldp.collection import RepeatedClient
-from sklearn_ldp.metrics import repeated_collection_risk
+from sklearn_ldp.privacy import repeated_collection_risk
 
 oracle = OLH(epsilon=1.0, categories=20)
 

@@ -164,7 +164,7 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
         return {}
     n = arguments.n_samples
     delta = arguments.delta
-    spent = [ldp.metrics.shuffled_epsilon(oracle, n, delta) for oracle in oracles]
+    spent = [ldp.privacy.shuffled_epsilon(oracle, n, delta) for oracle in oracles]
     return {"shuffled_epsilon": np.array(list(spent[0].values()) if len(spent) == 1 else spent)}
 
 

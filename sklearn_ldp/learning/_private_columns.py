@@ -27,8 +27,8 @@ from .._core.support.docs import Documented
 from .._core.support.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
 from .._core.support.random import RandomState
 from .._core.support.typing import Values
-from ..oracles import PrivacyWarning
 from ..oracles.channels import Channel
+from ..privacy import PrivacyWarning
 from ..surveys import ColumnOracle
 
 _CHUNK_CELLS = 1 << 22  # indicators that are computed in one step

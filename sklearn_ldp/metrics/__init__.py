@@ -1,4 +1,4 @@
-"""Errors of estimates, scorers for searches, and the privacy gain from shuffling reports."""
+"""Errors of estimates, and scorers for searches."""
 
 from .._core.estimates.errors import (
     BiasVariance,
@@ -11,9 +11,7 @@ from .._core.estimates.errors import (
     held_out_score,
     query_errors,
 )
-from ._repetition import repeated_collection_risk
 from ._scorer import make_frequency_scorer, make_held_out_scorer
-from ._shuffling import local_epsilon, shuffled_epsilon
 
 __all__ = [
     "BiasVariance",
@@ -24,10 +22,7 @@ __all__ = [
     "frequency_mse",
     "heavy_hitter_scores",
     "held_out_score",
-    "local_epsilon",
     "make_frequency_scorer",
     "make_held_out_scorer",
     "query_errors",
-    "repeated_collection_risk",
-    "shuffled_epsilon",
 ]

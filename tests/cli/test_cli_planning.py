@@ -16,9 +16,9 @@ from sklearn_ldp import (
     RangeOracle,
 )
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.metrics import shuffled_epsilon
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.planning import Plan
+from sklearn_ldp.privacy import shuffled_epsilon
 from sklearn_ldp.queries import mean
 from sklearn_ldp.robustness import poisoning_gain
 

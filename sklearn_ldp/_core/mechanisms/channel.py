@@ -224,7 +224,7 @@ class Channel(LinearMechanism):
     """
 
     #: Whether each report has two likelihoods: exp(epsilon) times c for the categories that it
-    #: supports, and c for the others. See :func:`~sklearn_ldp.metrics.shuffled_epsilon`.
+    #: supports, and c for the others. See :func:`~sklearn_ldp.privacy.shuffled_epsilon`.
     has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):

@@ -77,7 +77,7 @@ class RepeatedClient(BaseClient):
     See Also
     --------
     SurveyClient : For values that hardly change: always the same report.
-    sklearn_ldp.metrics.repeated_collection_risk : The information that repetition reveals.
+    sklearn_ldp.privacy.repeated_collection_risk : The information that repetition reveals.
 
     Notes
     -----

@@ -74,7 +74,7 @@ def repeated_collection_risk(
     Examples
     --------
     >>> from sklearn_ldp import GRR
-    >>> from sklearn_ldp.metrics import repeated_collection_risk
+    >>> from sklearn_ldp.privacy import repeated_collection_risk
     >>> repeated_collection_risk(GRR(1.0, categories=5), 6).round(2)
     array([0.4 , 0.4 , 0.47, 0.52, 0.56, 0.59])
     >>> repeated_collection_risk(GRR(1.0, categories=5), 6, epsilon_forever=2.0).round(2)

@@ -96,7 +96,7 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
     Examples
     --------
     >>> from sklearn_ldp import OLH
-    >>> from sklearn_ldp.metrics import shuffled_epsilon
+    >>> from sklearn_ldp.privacy import shuffled_epsilon
     >>> round(shuffled_epsilon(OLH(1.0, categories=1024), n_samples=10**6, delta=1e-8), 4)
     0.0034
     """
@@ -136,7 +136,7 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     Examples
     --------
     >>> from sklearn_ldp import OLH
-    >>> from sklearn_ldp.metrics import local_epsilon
+    >>> from sklearn_ldp.privacy import local_epsilon
     >>> round(local_epsilon(OLH(categories=1024), 0.1, n_samples=10**6, delta=1e-8), 2)
     6.17
     """

@@ -16,7 +16,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp.metrics import repeated_collection_risk
+from sklearn_ldp.privacy import repeated_collection_risk
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 PRIOR = [0.5, 0.3, 0.2]
@@ -71,7 +71,7 @@ def test_the_share_is_exact_where_reports_are_listed(oracle, forever):
 @pytest.mark.parametrize("gain", [None, 1.0])
 def test_the_share_of_drawn_users(oracle, gain, seed, monkeypatch):
     """Within 6 standard errors; the share of the other number of rounds is the negative control."""
-    monkeypatch.setattr("sklearn_ldp.metrics._repetition._MOST_LISTED", 0)
+    monkeypatch.setattr("sklearn_ldp.privacy._repetition._MOST_LISTED", 0)
     forever = None if gain is None else oracle.epsilon + gain
     risk = repeated_collection_risk(oracle, 3, forever, PRIOR, random_state=seed)
     expected = [by_sequences(oracle, n, forever) for n in (1, 2, 3)]

@@ -23,7 +23,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp.metrics import local_epsilon, shuffled_epsilon
+from sklearn_ldp.privacy import local_epsilon, shuffled_epsilon
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 # epsilon' at delta 1e-8, a million users and 1,024 categories, as bounds that were computed
