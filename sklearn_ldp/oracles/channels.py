@@ -6,7 +6,7 @@ integers that keep a mechanism within epsilon. The guide's page on extending bui
 these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
-from .._core.mechanisms.channel import Channel, randomised_response
+from .._core.mechanisms.channel import Channel, LinearMechanism, randomised_response
 from .._core.mechanisms.coins import (
     TWO_64,
     Coins,
@@ -24,14 +24,17 @@ from .._core.mechanisms.laws import (
 )
 from .._core.mechanisms.matrix import MatrixChannel, integer_channel
 from .._core.mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .._core.noise import Noise
 
 __all__ = [
     "TWO_64",
     "Channel",
     "Coins",
     "JointSupport",
+    "LinearMechanism",
     "MatrixChannel",
     "Mechanism",
+    "Noise",
     "PublicPart",
     "ReportField",
     "ReportLaw",

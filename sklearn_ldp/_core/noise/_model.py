@@ -117,9 +117,10 @@ class _Reordered(NamedTuple):
 class Noise(Tagged, tag="noise"):
     """The errors of an estimate as a sum of independent terms, for all kinds of estimates.
 
-    The object is immutable.
+    It is the type of ``estimate.noise`` and ``oracle.noise_``. The object is immutable, and the
+    parameters are also its attributes.
 
-    Attributes
+    Parameters
     ----------
     terms : tuple of Term
         The independent errors.
