@@ -30,7 +30,7 @@ def noise_of_counts(
             "numbers of users, if possible with their distribution noise=, or noise= and epsilon=."
         )
     if kind is None:
-        if not (isinstance(std, Real) and 0 <= std < np.inf):
+        if not (isinstance(std, Real) and 0 <= float(std) < np.inf):
             raise ValueError(
                 f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}. Several "
                 'standard deviations need the distribution as well, such as noise="normal".'

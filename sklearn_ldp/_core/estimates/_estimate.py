@@ -307,8 +307,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "(counts.astype('int64'))."
             )
         values = array.astype(float)
-        is_support = p is not None and q is not None
-        if is_support and not np.all((values >= 0) & (values <= n[..., None])):
+        is_of_reports = p is not None and q is not None
+        if is_of_reports and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs counts of reports from 0 to n_samples, got "
                 f"{values.min():g} to {values.max():g}. Pass the noise of a noisy histogram as "
@@ -316,7 +316,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             )
         if categories is None:
             categories = labels or range(array.shape[1])
-        if is_support and std is None and noise is None:
+        if p is not None and q is not None and std is None and noise is None:
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
         sizes = n if n_samples is None else n_samples

@@ -59,6 +59,6 @@ def few_categories_row(values: np.ndarray, noise: Noise) -> FewRow | None:
     if slope / least_level(std) > _MOST_GROWTH * std:
         return None
     std = least_level(std)
-    law = law_of_noise(noise, d, False)
-    law = law if isinstance(law, LaplaceLaw) else NormalLaw(slope / std)
+    known = law_of_noise(noise, d, False)
+    law = known if isinstance(known, LaplaceLaw) else NormalLaw(slope / std)
     return FewRow(few_frequencies(scaled(values, std, slope), 1 / std, law), std, share)
