@@ -212,6 +212,7 @@ LEAST = {
     "fixed_questions": "--repeats 1",
     "inference": "--repeats 1 --parts few_users discoveries",
     "items": "--sections recall",
+    "noisy_counts": "--only bayes --repeats 2",
     "label_regression": None,
     "learning": "--only records --repeats 1",
     "numeric_data": "--sections mean columns spread which --repeats 1",
