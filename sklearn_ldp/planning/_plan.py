@@ -20,7 +20,13 @@ from .._core.domains.values import as_distribution
 from .._core.lifecycle import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
 from .._core.queries import Queries, as_query_set
-from .._core.statements import answer_range, check_level, check_of
+from .._core.statements import (
+    answer_range,
+    check_level,
+    check_of,
+    critical_of_look,
+    narrowest,
+)
 from .._core.support.locks import cached_property
 from .._core.support.typing import Axes, Frequencies
 from ..learning import LabelDPRegressor, LDPNaiveBayes
@@ -210,7 +216,7 @@ class Plan:
         """
         return self._error("mae", n_users)
 
-    def half_width(self, n_users: ArrayLike) -> Any:
+    def half_width(self, n_users: ArrayLike, *, at_all_times: bool | int = False) -> Any:
         """Return half the width of the confidence intervals, averaged over the queries.
 
         The width includes a continuity correction of half a report. Intervals are clipped to the
@@ -220,14 +226,34 @@ class Plan:
         ----------
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
+        at_all_times : bool or int, default=False
+            Whether the intervals are valid for all looks at a growing collection together, as for
+            :meth:`FrequencyEstimate.confidence_interval
+            <sklearn_ldp.FrequencyEstimate.confidence_interval>`. Only for a single question.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
             The half widths of intervals for the frequencies among the users; for a survey, a dict
             by name.
+
+        Raises
+        ------
+        ValueError
+            If `at_all_times` is used for a survey.
         """
-        return self._error("half_width", n_users)
+        n_narrowest = narrowest(at_all_times)
+        if n_narrowest is None:
+            return self._error("half_width", n_users)
+        if self._is_survey:
+            raise ValueError(
+                "Plan.half_width(at_all_times=..) is only available for a single question. Plan "
+                "each column by itself, Plan(oracle)."
+            )
+        numbers = _numbers("n_users", n_users)
+        critical = np.vectorize(critical_of_look)(self.level, numbers, n_narrowest)
+        column = self._columns[None]
+        return _plain(critical * column.mean_std / np.sqrt(numbers) + column.half_count / numbers)
 
     # -- detection and comparison -------------------------------------------------------------
     def detection_threshold(self, n_users: ArrayLike, *, alpha: float | None = None) -> Any:

@@ -156,6 +156,17 @@ def test_half_width_is_that_of_the_intervals():
     assert plan.half_width(100) == pytest.approx(expected)
 
 
+def test_half_width_of_all_looks_is_that_of_the_intervals():
+    counts = np.array([400_000, 300_000, 200_000, 100_000])
+    estimate = OLH(random_state=0).simulate(counts, 50)
+    low, high = estimate.confidence_interval(0.9, at_all_times=20_000)
+    plan = Plan(OLH(), 4, frequencies=counts / 1e6, level=0.9)
+    expected = plan.half_width([1e6, 2e6], at_all_times=20_000)
+    assert np.mean(high - low) / 2 == pytest.approx(expected[0], rel=1e-3)
+    with pytest.raises(ValueError, match="at_all_times=..\\) is only available for a single quest"):
+        Plan(ColumnOracle(1.0, domains={"a": 2, "b": 3})).half_width(100, at_all_times=True)
+
+
 # -- the object -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "oracle", slow_but([GRR(), HadamardResponse(2.0, n_blocks=2)], ORACLES), ids=repr

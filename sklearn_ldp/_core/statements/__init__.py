@@ -1,7 +1,14 @@
 """Intervals, differences, tests, detection and ranks, behind `sklearn_ldp.inference`."""
 
 from ._combined import combine
-from ._confidence import confidence_interval, level_of_each, table_columns, table_intervals
+from ._confidence import (
+    confidence_interval,
+    critical_of_look,
+    level_of_each,
+    narrowest,
+    table_columns,
+    table_intervals,
+)
 from ._covariances import Estimate, EstimateCovariances, refuse_sums, refuse_without_law
 from ._described import (
     describe_estimate,
