@@ -47,6 +47,7 @@ _ = ax.legend()
 # %%
 # ``plot`` draws the other curves of a plan, which differ from the threshold by constant factors:
 display = Plan(oracle, n_categories).plot(n_users)
+display.ax_.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = display.ax_.set(xlabel="users", ylabel="error of a frequency")
 
 # %%

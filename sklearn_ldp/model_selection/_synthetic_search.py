@@ -166,7 +166,8 @@ class SyntheticSearch(BaseSearch):
 
     @property
     def _error_name(self):
-        return f"{self._metric_name} on synthetic data"
+        name = self._metric_name
+        return f"{name.upper() if name == self.metric else name} on synthetic data"
 
     def _judgements(self, candidates, cases, estimate):
         return self._of_each(_errors, candidates, cases, self.metric)

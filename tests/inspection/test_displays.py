@@ -701,3 +701,18 @@ def test_lines_have_no_markers_of_the_users_style():
     markers = {line.get_marker() for line in [*display.lines_, ranks.truth_]}
     assert markers == {"none"}
     assert control[0].get_marker() == "o"
+
+
+def test_long_names_of_candidates_have_two_lines():
+    """A name of 52 letters would leave little room for the errors."""
+    long = "EmpiricalBayes(queries=groups(26 of 676 categories))"
+    display = SearchDisplay(["Base", long], [2e-6, 1e-6]).plot()
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels == ["EmpiricalBayes(queries=groups(26\nof 676 categories))", "Base"]
+    display.figure_.canvas.draw()
+    assert display.ax_.xaxis.get_offset_text().get_text() == ""  # the numbers are complete
+
+
+def test_methods_that_are_compared_most_have_their_own_colors():
+    names = ["Base", "BaseCut", "NormMul", "NormSub", "PowerNS"]
+    assert len({color for color, _, _ in look_of(names).values()}) == len(names)
