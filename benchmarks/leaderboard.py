@@ -39,6 +39,18 @@ from .accuracy.selection_regret import PAPERS, SINGLES, TOLD, WAYS, WIDE, compar
 CELLS = WIDE[::2]
 SEARCHES = {way: search for way, search in WAYS.items() if not way.startswith(" ")}
 _POPULATIONS = 'more of them, JSON: {"name": {"counts": [..], "groups": {"by": [..]}}, ..}'
+# The methods and the queries of the picture, by their names in tables.
+BARS = {
+    "EmpiricalBayes(queries)": "EmpiricalBayes(queries=..)",
+    "papers' candidates, pick": "search among the papers' methods",
+}
+QUERIES = {
+    "every category": "every category",
+    "10 % sets": "random sets of 10 %",
+    "natural groups": "natural groups",
+    "groups by lot": "random groups",
+    "top 10": "ten most frequent",
+}
 MARKS = ("<!-- leaderboard: begin -->", "<!-- leaderboard: end -->")
 
 
@@ -77,7 +89,7 @@ def main() -> None:
         return
     refresh(arguments.page, MARKS, f"{text}\n")
     picture = arguments.page.parents[1] / "_static" / "leaderboard.svg"
-    draw(ratios[[*ways, TOLD, "PowerNS", "NormSub"]], picture)
+    draw(arguments.page, picture)
 
 
 def shipped() -> dict[str, dict[str, Any]]:
@@ -123,31 +135,40 @@ def table(ratios: pd.DataFrame, of_cells: np.ndarray, own: dict[str, Any]) -> st
     return markdown(["method", "from", "over NormSub", *of_kinds], rows)
 
 
-def draw(ratios: pd.DataFrame, path: Path) -> None:
-    """Draw the geometric mean of the ratios by question, hindsight's best candidate at 1."""
-    import matplotlib
+def draw(page: Path, path: Path) -> None:
+    """Draw two methods of a page's table of errors as bars, relative to the best in hindsight."""
+    import matplotlib as mpl
 
-    matplotlib.use("agg")
+    mpl.use("agg")
+    mpl.rcParams["svg.hashsalt"] = "sklearn_ldp"  # the same picture gives the same file
     from matplotlib import pyplot as plt
 
-    means = np.exp(np.log(ratios).groupby("kind", sort=False).mean())
-    figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-    for i, way in enumerate(means):
-        places = np.arange(len(means)) + 0.06 * (i - (means.shape[1] - 1) / 2)
-        marker = "osD^vPX*<>hd"[i % 12]
-        ax.plot(means[way], places, marker, label=way.strip(), markersize=6)
-    ax.axvline(1, color="0.6", linewidth=1)
-    ax.set_yticks(range(len(means)), means.index)
+    errors = excess_errors(page.read_text(encoding="utf-8"))
+    places = np.arange(len(errors))
+    figure, ax = plt.subplots(figsize=(7.5, 0.8 + 0.6 * len(errors)), layout="constrained")
+    for i, method in enumerate(errors):
+        look = {"color": ("#0072b2", "#e69f00")[i], "hatch": (None, "//")[i], "edgecolor": "white"}
+        bars = ax.barh(places + 0.4 * i, errors[method], 0.38, label=BARS[method], **look)
+        ax.bar_label(bars, [f"{error:.0f} %" for error in errors[method]], padding=3)
+    ax.set_yticks(places + 0.2, errors.index)
     ax.invert_yaxis()
-    ax.set_xscale("log")
-    right = 1.05 * means.to_numpy().max()
-    ticks = [tick for tick in (1, 1.1, 1.2, 1.5, 2, 3, 5) if tick <= right]
-    ax.set_xlim(0.99, right)
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    ax.set_xlabel("error over that of the best candidate in hindsight")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-    figure.savefig(path, dpi=150)
+    ax.margins(x=0.12)
+    ax.set_xlabel("mean squared error above the best method in hindsight (%)")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def excess_errors(text: str) -> pd.DataFrame:
+    """Read from a page by how much percent the errors exceed the best in hindsight, by query."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    header = next(row for row in rows if set(QUERIES) & set(row) and {"way", "method"} & set(row))
+    of_method = {row[0]: row for row in rows if row and row[0] in BARS and len(row) == len(header)}
+    shown = [name for name in QUERIES if name in header]
+    values = {
+        method: [100 * float(row[header.index(name)].split()[0]) - 100 for name in shown]
+        for method, row in sorted(of_method.items())
+    }
+    return pd.DataFrame(values, index=[QUERIES[name] for name in shown])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Draw the pictures of README.md, the quick start and the report; print the average gain.
+"""Draw the pictures of pages, and print the average gain.
 
 python -m benchmarks.pictures
 
-The pictures are drawn by the Python blocks of the two pages. The third picture is the thumbnail of
-the example on reports. The average gain is over simulated collections from the same population as
-in README.md.
+The Python blocks of README.md and of the quick start draw two pictures. The third picture is the
+thumbnail of the example on reports. Two pictures show errors from tables of the notes. The average
+gain is over simulated collections from the same population as in README.md.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from sklearn_ldp import OLH, EmpiricalBayes, best_oracle
 from sklearn_ldp.datasets import load_us_states
 
+from . import leaderboard
 from ._command import command
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +85,9 @@ def main() -> None:
     draw_page(ROOT / "README.md", STATIC / "first_run.svg", n_blocks=1)
     draw_page(ROOT / "doc" / "quick_start.md", STATIC / "quick_start.svg", n_blocks=2)
     draw_report_thumbnail(STATIC / "report.svg")
+    notes = ROOT / "doc" / "notes"
+    leaderboard.draw(notes / "choosing.md", STATIC / "regret.svg")
+    leaderboard.draw(notes / "leaderboard.md", STATIC / "leaderboard.svg")
     print(average_gain(arguments.repeats, arguments.seed))
 
 

@@ -11,6 +11,8 @@ from sphinx.util.inspect import stringify_signature
 
 import sklearn_ldp
 
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery.py
+
 project = "sklearn_ldp"
 author = "The sklearn_ldp developers"
 copyright = author
@@ -55,6 +57,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "FileNameSortKey",
+    "copyfile_regex": r"index\.rst",  # the index groups the examples
+    "reset_modules": ("matplotlib", "gallery.set_style"),
     "ignore_pattern": r"__init__|shared_",  # modules that examples import
     "download_all_examples": False,
     "show_memory": False,

@@ -1,6 +1,6 @@
 """
-A first estimate, with intervals
-================================
+1. A first estimate, with intervals
+===================================
 
 Twenty thousand residents of the US report the state in which they live. Each device randomizes the
 answer. The collector estimates the frequency of each state, with confidence intervals, and then

@@ -1,6 +1,6 @@
 """
-Plan a collection
-=================
+2. Plan a collection
+====================
 
 How many users does a collection need, and how small a frequency can it detect? The variances of
 oracles have exact formulas, so a plan answers both questions before any data is collected.
@@ -35,22 +35,20 @@ for candidate in oracles:
 # How frequent must a category be to be distinguished from an empty category? The threshold allows
 # 0.05 expected false discoveries among the thousand categories.
 n_users = np.geomspace(1e4, 1e8, 9)
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for candidate in [ProjectiveGeometryResponse(epsilon), GRR(epsilon)]:
-    plan = Plan(candidate, n_categories)
-    name = type(candidate).__name__
-    axes[0].loglog(n_users, plan.detection_threshold(n_users), "o-", label=name)
-    axes[1].loglog(n_users, plan.rmse(n_users), "o-", label=name)
-axes[0].set_ylabel("detection threshold")
-axes[1].set_ylabel("root mean squared error")
-for ax in axes:
-    ax.set_xlabel("users")
-    ax.grid(True, color="0.9")
-_ = axes[0].legend()
+    threshold = Plan(candidate, n_categories).detection_threshold(n_users)
+    ax.loglog(n_users, threshold, label=type(candidate).__name__)
+ax.set(xlabel="users", ylabel="detection threshold of a frequency")
+ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
+ax.grid(True, color="0.9")
+_ = ax.legend()
 
 # %%
-# ``plot`` draws the curves of a plan:
-_ = Plan(oracle, n_categories).plot(n_users)
+# ``plot`` draws the other curves of a plan, which differ from the threshold by constant factors:
+display = Plan(oracle, n_categories).plot(n_users)
+display.ax_.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
+_ = display.ax_.set(xlabel="users", ylabel="error of a frequency")
 
 # %%
 # With a million users this year and a million next year, which growth of a category can you detect

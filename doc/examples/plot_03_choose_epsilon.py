@@ -1,6 +1,6 @@
 """
-Choose epsilon
-==============
+3. Choose epsilon
+=================
 
 More privacy means more error, so a search that minimizes the error alone always chooses the largest
 epsilon. Declare instead how large the error may be, and choose the smallest epsilon that suffices.
@@ -53,4 +53,8 @@ print(results["params"][rule(results)])
 # The plot shows the error of each post-processor by epsilon, and the choice. A better
 # post-processor needs a smaller epsilon for the same error.
 display = ErrorCurveDisplay.from_grid_search(search)
-_ = display.ax_.axhline(0.006, color="0.5", linestyle="--")  # the maximum error
+display.ax_.axhline(0.006, color="0.5", linestyle="--", label="maximum error")
+display.ax_.set(ylabel="mean absolute error", yticks=[0.002, 0.005, 0.01, 0.02])
+display.ax_.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
+display.ax_.minorticks_off()
+_ = display.ax_.legend()

@@ -1,6 +1,6 @@
 """
-Clients, a server, and a checkpoint
-===================================
+4. Clients, a server, and a checkpoint
+======================================
 
 This example follows a collection in production. Clients randomize their own values, and batches of
 reports arrive, some of them twice and some of them broken. The server stops, and another server

@@ -1,7 +1,7 @@
 """
-================================================
-Changes since last week, with a stated certainty
-================================================
+===================================================
+5. Changes since last week, with a stated certainty
+===================================================
 
 The same question is asked in four weeks, of different users each week. Which changes can you report
 if you choose the states after seeing the estimates?
@@ -47,7 +47,8 @@ print(weeks)
 # The bands are simultaneous for all 51 states and all four weeks. Therefore they are valid for the
 # five states of the plot, although the estimates selected these states.
 
-_ = TrendDisplay.from_estimate(weeks)
+display = TrendDisplay.from_estimate(weeks)
+_ = display.ax_.set(xlabel="week", ylim=(0.03, 0.13))
 
 # %%
 # The last change

@@ -1,6 +1,6 @@
 """
-The bias of post-processors for frequent and rare categories
-============================================================
+6. The bias of post-processors for frequent and rare categories
+===============================================================
 
 A post-processor reduces the variance and adds bias. The biased categories determine the suitable
 uses of the estimate. This example simulates 1,000 collections from the same 100,000 users, and
@@ -25,21 +25,28 @@ raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(counts,
 
 # %%
 # The plot shows the bias of each method, from the most frequent category on the left to the rarest
-# on the right. For an unbiased method, 95 % of the points lie in the gray band.
+# on the right. For an unbiased method, 95 % of the points lie in the gray band. Between the two
+# dotted lines the axis is linear, and outside of them logarithmic.
 methods = [Base(), BasePos(), BaseCut(), NormMul(), NormSub(), PowerNS()]
-figure, axes = plt.subplots(2, 3, figsize=(9, 5), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
 for ax, method in zip(axes.flat, methods, strict=True):
     processed = method.fit_transform(raw)
     result = bias_variance(truth, processed)
     rank = np.arange(1, n_categories + 1)
-    noise = 1.96 * raw.noise.std / np.sqrt(len(raw))
-    ax.axhspan(-noise, noise, color="0.9", zorder=0)
-    ax.plot(rank, result.bias, ".", markersize=4)
-    ax.set_title(f"{type(method).__name__}, sum {result.bias.sum():+.3f}", fontsize="medium")
-    ax.set_yscale("symlog", linthresh=1e-3)
+    noise = 196 * raw.noise.std / np.sqrt(len(raw))  # percentage points
+    ax.axhspan(-noise, noise, color="0.85", zorder=0, label="95 % of unbiased points")
+    ax.axhline(0, color="black", linewidth=0.8)
+    for limit in (-0.1, 0.1):
+        ax.axhline(limit, color="0.6", linewidth=0.8, linestyle=":")
+    ax.plot(rank, 100 * result.bias, ".", markersize=4, label="one category")
+    ax.set_title(f"{type(method).__name__}, sum {100 * result.bias.sum():+.1f}", fontsize="medium")
+    ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_yticks([-10, -1, -0.1, 0, 0.1], ["-10", "-1", "-0.1", "0", "0.1"])
     ax.set_xscale("log")
-figure.supxlabel("rank of the category")
-_ = figure.supylabel("bias of the estimated frequency")
+    ax.set_xticks([1, 10, 100], ["1", "10", "100"])
+axes[0, 0].legend(loc="lower right", fontsize="small")
+figure.supxlabel("rank of the category by its true frequency")
+_ = figure.supylabel("bias, percentage points")
 
 # %%
 # Base is the raw estimate, without bias. BasePos raises every rare category a little. These small

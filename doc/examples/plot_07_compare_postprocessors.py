@@ -1,6 +1,6 @@
 """
-Compare post-processors before you collect
-==========================================
+7. Compare post-processors before you collect
+=============================================
 
 How large will the error be with each oracle, epsilon and post-processor? A study simulates all
 combinations for frequencies that you expect.
@@ -9,20 +9,14 @@ combinations for frequencies that you expect.
 import matplotlib.pyplot as plt
 
 from sklearn_ldp import (
-    BLH,
     GRR,
     OLH,
-    OUE,
     SUE,
     Base,
     BaseCut,
-    HadamardResponse,
-    Norm,
     NormMul,
     NormSub,
     PowerNS,
-    ProjectiveGeometryResponse,
-    SubsetSelection,
 )
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import ErrorCurveDisplay
@@ -36,7 +30,7 @@ counts = make_zipf(200_000, 256, return_counts=True, random_state=0)
 # paired.
 study = simulate_errors(
     oracles=OLH(),
-    postprocessors=[Base(), Norm(), BaseCut(), NormMul(), NormSub(), PowerNS()],
+    postprocessors=[Base(), BaseCut(), NormMul(), NormSub(), PowerNS()],
     frequencies=counts,
     epsilons=[0.5, 1.0, 1.5, 2.0, 3.0],
     queries={"every category": full_domain(), "half of them": random_sets(0.5), "top 5": top_k(5)},
@@ -47,7 +41,7 @@ study.select(epsilon=1.0, queries="every category")
 # %%
 # The best method depends on the queries. Norm-Mul is by far the worst on the most frequent
 # categories; Base-Cut is good for single categories and poor for sums.
-figure, axes = plt.subplots(1, 3, figsize=(11, 4), sharex=True, layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(11, 4.5), sharex=True, sharey=True, layout="constrained")
 for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict=True):
     part = study.select(queries=queries)
     ErrorCurveDisplay.from_results(part, ax=ax, legend=ax is axes[-1])
@@ -59,8 +53,8 @@ study = simulate_errors([OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3
 _ = ErrorCurveDisplay.from_results(study, by="oracle")
 
 # %%
-# The last study has all combinations at one epsilon: one row per post-processor, one color and
-# marker per oracle.
-every = [GRR(), SUE(), OUE(), BLH(), OLH(), HadamardResponse(), ProjectiveGeometryResponse()]
-study = simulate_errors([*every, SubsetSelection()], "all", counts, epsilons=1.0)
+# The last study has all post-processors at one epsilon: one row per post-processor, one color and
+# marker per oracle. With GRR every row has a much larger error. Between the other two oracles, the
+# post-processor matters more than the oracle.
+study = simulate_errors([GRR(), SUE(), OLH()], "all", counts, epsilons=1.0)
 _ = study.plot(x="postprocessor", by="oracle")

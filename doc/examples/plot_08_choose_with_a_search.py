@@ -1,6 +1,6 @@
 """
-Declare the queries, or let the data choose
-===========================================
+8. Declare the queries, or let the data choose
+==============================================
 
 The best post-processor depends on the queries and on the data. EmpiricalBayes adapts to declared
 queries, and searches also use the data. All methods use the estimate or the reports of the
@@ -60,7 +60,8 @@ _ = SearchDisplay.from_estimator(search)
 # %%
 # If your candidates do not include EmpiricalBayes, no candidate is the reference, and the candidate
 # with the smallest error is partly chosen by luck. A weighted mean of the candidates depends less
-# on luck. The percentages after the names are the weights.
+# on luck. The plot shows the weights after the names. The first three methods do not change the
+# largest estimates, so their errors are equal.
 mine = [Base(), BasePos(), BaseCut(), NormSub(), PowerNS()]
 picked = SyntheticSearch(mine, queries=top_k(10), random_state=0).fit(raw)
 stack = SyntheticStack(mine, queries=top_k(10), random_state=0).fit(raw)

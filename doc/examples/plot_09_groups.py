@@ -1,7 +1,7 @@
 """
-==================================
-Shops of a chain, region by region
-==================================
+=====================================
+9. Shops of a chain, region by region
+=====================================
 
 There are 600 shops in 12 regions. Which shop does a customer visit, and how many customers does
 each region have? The shops of a region are similar, so information about a region improves the

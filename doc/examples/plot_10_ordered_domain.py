@@ -1,6 +1,6 @@
 """
-Ordered categories: ages, hours, amounts
-========================================
+10. Ordered categories: ages, hours, amounts
+============================================
 
 Neighboring ages, hours and amounts often have similar frequencies. ``EmpiricalBayes(ordered=True)``
 and ``Smooth`` use this similarity; other methods ignore the order.
@@ -38,16 +38,17 @@ print(f"probability of a curve rather than ranges: {ordered.curve_weight_[0]:.0%
 # disappear with ``ordered=True``.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 ax.plot(raw.values[0], ".", color="0.75", label="raw estimate")
-ax.plot(truth, color="black", linewidth=1, label="truth")
+ax.plot(truth, "-", color="black", linewidth=1, label="truth")
 methods = {
-    "EmpiricalBayes()": (EmpiricalBayes(), "#0072b2"),
-    "EmpiricalBayes(ordered=True)": (EmpiricalBayes(ordered=True), "#d55e00"),
+    "EmpiricalBayes()": (EmpiricalBayes(), "-"),
+    "EmpiricalBayes(ordered=True)": (EmpiricalBayes(ordered=True), "--"),
 }
-for name, (method, color) in methods.items():
+for name, (method, line) in methods.items():
     estimate = method.fit_transform(raw)
     label = f"{name}, mean squared error {frequency_mse(truth, estimate):.1e}"
-    ax.plot(estimate.values[0], color=color, linewidth=1.5, label=label)
+    ax.plot(estimate.values[0], line, label=label)
 ax.set(xlabel="category", ylabel="frequency", ylim=(-0.016, 0.062))  # room for the legend
+ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = ax.legend(loc="upper left")
 
 # %%

@@ -1,7 +1,7 @@
 """
-====================================
-Several columns, one report per user
-====================================
+========================================
+11. Several columns, one report per user
+========================================
 
 4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. The
 columns are admission, gender and department. Each applicant answers one of the three questions,
@@ -44,16 +44,15 @@ print(estimates)
 
 truth = survey.true_frequencies(ucb.data, sample_weight=ucb.counts)
 better = EmpiricalBayes().fit_transform(estimates)
-figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(11, 4), sharey=True, layout="constrained")
 for ax, (name, part) in zip(axes, estimates.items(), strict=True):
     FrequencyDisplay.from_estimate(part, truth=truth[name], name="raw", ax=ax)
     FrequencyDisplay.from_estimate(better[name], ax=ax)
     ax.set(title=f"{name}: {part.noise.n_samples:,} were asked", xlabel=None, ylabel=None)
     ax.tick_params(axis="x", rotation=0)
-    if ax is not axes[0]:
+    if ax is not axes[-1]:
         ax.get_legend().remove()
-axes[0].set_ylabel("frequency, with 95 % intervals")
-_ = axes[0].legend(loc="lower left")
+_ = axes[0].set_ylabel("frequency, with simultaneous 95 % intervals")
 
 # %%
 # All questions to each applicant

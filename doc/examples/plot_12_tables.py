@@ -1,7 +1,7 @@
 """
-=====================================
-Contingency tables and synthetic rows
-=====================================
+=========================================
+12. Contingency tables and synthetic rows
+=========================================
 
 4,526 people applied to the six largest departments of the graduate school at Berkeley in 1973. How
 do admission, gender and department depend on each other? Each applicant sends one report, under
@@ -72,11 +72,13 @@ model = LatentClasses().fit_transform(raw)
 figure, axes = plt.subplots(2, 1, figsize=(8, 6), layout="constrained")
 pictures = {"best linear tables": linear, "joint model": model}
 for ax, (name, tables) in zip(axes, pictures.items(), strict=True):
-    ContingencyDisplay.from_estimate(tables, "gender", "department", ax=ax)
-    ax.set_title(f"{name}; {ax.get_title()}", fontsize="small")
+    same_colors = {"vmin": -0.07, "vmax": 0.07}
+    ContingencyDisplay.from_estimate(tables, "gender", "department", ax=ax, **same_colors)
+    ax.set_title(name)
 
 # %%
-# The colors show differences from independence, and cells within the noise are hatched. Women
+# The numbers are frequencies, and the colors show differences from independence. Hatched cells are
+# within the noise, simultaneously for all cells (95 %); the dashed lines mark this limit. Women
 # applied to departments C and E much more often than men. These are the numbers, and the truth:
 
 truth = pd.crosstab(applicants.gender, applicants.department, normalize=True)

@@ -1,7 +1,7 @@
 """
-================================
-From a collection to a ROC curve
-================================
+====================================
+13. From a collection to a ROC curve
+====================================
 
 Who earns more than 50,000 dollars a year? Each person sends one randomized report about their
 features and their income. We learn a classifier from the reports of two servers. We compare it with
@@ -130,6 +130,8 @@ contest = {
     "everything is private": (all_private, grouped(X_test)),
 }
 figure, ax = plt.subplots(figsize=(6, 6), layout="constrained")
+lines = {"marker": "none", "linewidth": 1.5}
+dashes = dict(zip(contest, ["-", "--", "-."], strict=True))
 for name, (classifier, X) in contest.items():
     curve = RocCurveDisplay.from_estimator(
         classifier,
@@ -138,10 +140,12 @@ for name, (classifier, X) in contest.items():
         name=name,
         ax=ax,
         plot_chance_level=name == "everything is private",
-        chance_level_kw={"label": "the majority (AUC = 0.50)"},
+        chance_level_kw={"label": "majority class (AUC = 0.50)", "linestyle": ":", **lines},
     )
+    curve.line_.set(**lines, linestyle=dashes[name])
     if name == "nothing is private":
         curve.line_.set(linewidth=5, alpha=0.4)  # another curve is nearly the same
+ax.legend(loc="lower right")
 ax.set(
     title=f"Epsilon {epsilon:g}: incomes of {len(X_test):,} new people",
     xlabel=f"False positive rate (of {CLASSES[0]})",

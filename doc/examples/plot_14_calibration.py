@@ -1,7 +1,7 @@
 """
-===========================================
-Calibration before and after the correction
-===========================================
+===============================================
+14. Calibration before and after the correction
+===============================================
 
 Who earns more than 50,000 dollars a year? People keep their incomes private: each person randomizes
 their label and sends it to a server, which has their features. A classifier that is trained on the
@@ -107,8 +107,9 @@ for ax, (title, pair) in zip(axes, contest.items(), strict=True):
         xlabel=f"Mean predicted probability of {CLASSES[1]}",
         ylabel=f"True frequency of {CLASSES[1]}" if ax is axes[0] else None,
     )
-    for limit in (1 - p, p):
-        ax.axvline(limit, color="gray", linewidth=0.8, zorder=0)
+    for limit, label in ((1 - p, "limits of reports"), (p, None)):
+        ax.axvline(limit, color="gray", linewidth=0.8, zorder=0, label=label)
+    ax.legend(loc="lower right")
 figure.suptitle(f"{len(X_test):,} new people; labels at epsilon {private['epsilon']:g}")
 
 # %%

@@ -1,7 +1,7 @@
 """
-========================
-Epsilon against accuracy
-========================
+============================
+15. Epsilon against accuracy
+============================
 
 How small may epsilon be if the labels of users are private? A simulation with true labels answers
 this question. A server has reports only and scores its classifiers on reports. Such scores are
@@ -101,10 +101,11 @@ print(table.round(3).to_string())
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 band = [accuracy - 2 * noise, accuracy + 2 * noise]
 ax.fill_between(epsilons, *band, alpha=0.2, label="two standard errors of a private score")
-ax.plot("epsilon", "private", "x", color="C1", data=results, label="on reports: eight collections")
-ax.plot(accuracy, "o-", color="C0", label="on true labels: their mean")
-ax.axhline(majority, color="black", linestyle="--", label="the majority")
+ax.plot("epsilon", "private", "x", color="C1", data=results, label="on reports, each collection")
+ax.plot(accuracy, "o-", color="C0", label="on true labels, mean of eight collections")
+ax.axhline(majority, color="black", linestyle="--", label="majority class")
 ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
+ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
 _ = ax.legend(loc="lower right")
@@ -151,8 +152,8 @@ losses["on true labels"] = [
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for correction, part in losses.groupby("correction"):
     c = part["estimator__C"]
-    axes[0].errorbar(c, part["on reports"], part["error"], fmt="o-", capsize=3, label=correction)
-    axes[1].plot(c, part["on true labels"], "o-", label=correction)
+    axes[0].errorbar(c, part["on reports"], part["error"], capsize=3, label=correction)
+    axes[1].plot(c, part["on true labels"], label=correction)
 axes[0].set(title="Visible to the server", ylabel="log loss on held-out reports")
 axes[1].set(title="Not visible to the server", ylabel="log loss on true labels")
 for ax in axes:

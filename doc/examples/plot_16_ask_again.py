@@ -1,6 +1,6 @@
 """
-Repeated collections from the same users
-========================================
+16. Repeated collections from the same users
+============================================
 
 Reports of a user in several rounds reveal more than one report. A
 :class:`~sklearn_ldp.collection.RepeatedClient` limits this. It draws a *permanent* (memoized)
@@ -43,15 +43,17 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained
 once = oracle.channel()
 for label, forever in budgets.items():
     risk = repeated_collection_risk(oracle, len(rounds), forever, random_state=0)
-    left.plot(rounds, risk, ".-", label=label)
+    left.plot(rounds, risk, label=label)
     constant = 0.0  # the part of the variance that is the same in each round
     if forever is not None:
         permanent = OLH(forever, categories=20, hash_range=once.field.order).channel()
         constant = float((once.p - once.q) / (permanent.p - once.q)) ** 2
     variances = once.null_variance * (constant + (1 - constant) / rounds) / 100_000
-    right.plot(rounds, np.sqrt(variances), ".-", label=label)
+    right.plot(rounds, 100 * np.sqrt(variances), label=label)
 left.set(xlabel="rounds", ylabel="proportion of values found", ylim=(0, None))
-right.set(xlabel="rounds that are averaged", ylabel="standard error, 100,000 users", ylim=(0, None))
+right.set(xlabel="rounds that are averaged", ylim=(0, None))
+right.set_ylabel("standard error of 100,000 users,\npercentage points")
+left.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 for ax in (left, right):
     ax.set_xticks(range(0, 21, 5))
 _ = left.legend()

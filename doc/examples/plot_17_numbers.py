@@ -1,6 +1,6 @@
 """
-Ages: from a plan to a median with its interval
-===============================================
+17. Ages: from a plan to a median with its interval
+===================================================
 
 This example estimates the distribution of ages without collecting any true age. It plans the
 collection, collects one private report from each user, and computes ranges, quantiles and the mean.
@@ -23,8 +23,9 @@ ages = users["age"].to_numpy()
 print(f"{name}: {len(ages):,} users")
 
 # %%
-# Bounds and bins are public. Declare them, and do not learn them from the users.
-bins = Domain.bins(64, bounds=(0, 100))
+# Bounds and bins are public. Declare them, and do not learn them from the users. Ages are whole
+# numbers, which ``integers=True`` declares.
+bins = Domain.bins(100, bounds=(0, 100), integers=True)
 oracle = RangeOracle(epsilon=1.0, categories=bins, random_state=0)
 
 # %%
@@ -42,10 +43,11 @@ curve, monotone = SmoothMLE().fit(raw), MonotoneCDF().fit(raw)
 print(f"probability of a smooth curve: {curve.curve_weight_:.2f}")
 
 # %%
-# The bands are simultaneous intervals of the raw estimate. The true frequencies jump, because a bin
-# of 1.6 years contains one or two whole years. Reports about ranges cannot show these jumps.
-truth = np.bincount(bins.encode(ages), minlength=64) / len(ages)
-_ = DistributionDisplay.from_estimator(curve, truth=truth)
+# The bands are simultaneous intervals of the raw estimate. Each bin is a whole year. With 64 bins
+# of 1.6 years, the true frequencies would jump between bins of one and of two whole years.
+truth = np.bincount(bins.encode(ages), minlength=100) / len(ages)
+display = DistributionDisplay.from_estimator(curve, truth=truth)
+_ = display.ax_[1].set(xlabel="age in years", ylabel="proportion of users up to here")
 
 # %%
 # Queries are ranges in years. The intervals belong to the raw estimate.
@@ -63,11 +65,10 @@ for estimate in (raw, monotone.estimate_, curve.estimate_):
     print(f"{made_by:12} {np.sqrt(np.mean(errors**2)):.4f}")
 
 # %%
-# Quantiles have intervals as well. They are valid for any position of users within bins, such as
-# whole years.
+# Quantiles have intervals as well.
 for probability in (0.1, 0.5, 0.9):
     value, low, high = (end.item() for end in quantiles(curve.estimate_, [probability]))
-    print(f"{probability:.0%} are younger than {value:.1f} (95 %: {low:.1f} to {high:.1f})")
+    print(f"{probability:.0%} are younger than {value:g} (95 %: {low:g} to {high:g})")
 
 # %%
 # If you need only the mean, reports of the numbers without bins are more accurate.

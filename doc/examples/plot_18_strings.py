@@ -1,6 +1,6 @@
 """
-Find frequent strings without a list
-====================================
+18. Find frequent strings without a list
+========================================
 
 The names in a package's source code are an open domain: you cannot list them beforehand. Each user
 in this example has one of the names in scikit-learn's source, drawn by its frequency there. A
@@ -58,22 +58,28 @@ print(f"digits of GF({plan.hash_range}) in steps of {plan.steps}; threshold {pla
 
 # %%
 # Users who were held out from the search estimate the frequencies of the names, and names that they
-# do not detect are removed. The dots are the true frequencies.
+# do not detect are removed.
 estimate = oracle.fit(list(names), sample_weight=counts).estimate_
 low, high = estimate.confidence_interval(0.95, simultaneous=True)
 truth = dict(zip(names, counts / N_USERS, strict=True))
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 place = np.arange(len(estimate.categories))
-left.hlines(place, low[0], high[0], linewidth=4, alpha=0.5, label="95 %, simultaneous")
-left.plot([truth.get(name, 0) for name in estimate.categories], place, "k.", label="true")
+left.hlines(place, low[0], high[0], linewidth=4, alpha=0.4, label="95 %, simultaneous")
+left.plot(estimate.values[0], place, "o", label="estimate")
+left.plot(
+    [truth.get(name, 0) for name in estimate.categories], place, "k|", markersize=12, label="truth"
+)
 left.set_yticks(place, estimate.categories)
 left.invert_yaxis()
-left.set(xlabel="frequency", title="names in the estimate")
-left.legend()
+left.set(xlabel="frequency", xlim=(0, 0.05), title="names in the estimate")
+left.legend(loc="lower right")
 grid = np.linspace(0, 0.03, 200)
 for n_users in (100_000, 300_000, 1_000_000):
-    right.plot(grid, plan.found_probability(grid, n_users), label=f"{n_users:,} users")
+    found = plan.found_probability(grid, n_users)
+    right.plot(grid, found, markevery=20, label=f"{n_users:,} users")
 right.set(xlabel="frequency of a name", ylabel="probability to find it", title="the plan")
+for axis in (left.xaxis, right.xaxis, right.yaxis):
+    axis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = right.legend()
 
 # %%

@@ -1,7 +1,7 @@
 """
-====================================================
-Survey weights for volunteers who differ from others
-====================================================
+========================================================
+19. Survey weights for volunteers who differ from others
+========================================================
 
 How many people work at home? People who work at home answer more often than others. A census gives
 the proportions of ages and sexes in the population, so you can weight the answers.
@@ -68,10 +68,11 @@ for i, (name, estimate) in enumerate(estimates.items()):
     low, high = estimate.confidence_interval(0.95, of="population", simultaneous=True)
     middle, x = estimate.values[0], np.arange(3) + 0.2 * (i - 1)
     ends = np.maximum([middle - low[0], high[0] - middle], 0)
-    axes.errorbar(x, middle, yerr=ends, fmt="o", capsize=4, label=name)
+    axes.errorbar(x, middle, yerr=ends, linestyle="none", capsize=4, label=name)
 axes.hlines(truth, np.arange(3) - 0.35, np.arange(3) + 0.35, color="black", label="truth")
 axes.set_xticks(np.arange(3), places)
-axes.set_ylabel("proportion of the population")
+axes.set_ylabel("proportion of the population,\nsimultaneous 95 % intervals")
+axes.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 axes.legend(frameon=False, loc="upper center")
 figure.tight_layout()
 

@@ -1,7 +1,7 @@
 """
-=====================
-A number of each week
-=====================
+=========================
+20. A number of each week
+=========================
 
 Every week, 20,000 users report their browser with epsilon = 1. The estimate of a single week has an
 error of more than a percentage point. `Trend` uses the neighboring weeks, too, as far as the slow
@@ -74,8 +74,10 @@ for ax, (name, estimate) in zip(axes, {"raw": weekly, "smoothed": smoothed}.item
     display = TrendDisplay.from_estimate(estimate, categories=browsers[:3], ax=ax)
     for i, browser in enumerate(browsers[:3]):
         color = display.lines_[browser].get_color()
-        ax.plot(truth[:, i], color=color, linestyle="--", linewidth=1)
-    ax.set_ylabel(f"frequency, {name}")
+        ax.plot(truth[:, i], "--", color=color, linewidth=1, label=None if i else "truth")
+    ax.set_title(f"{name}, simultaneous 95 % intervals")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+axes[1].set_xlabel("week")
 figure.tight_layout()
 
 # %%

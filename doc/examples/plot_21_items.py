@@ -1,6 +1,6 @@
 """
-Sets of items
-=============
+21. Sets of items
+=================
 
 Each user has several items, such as apps, symptoms or languages. A report of
 :class:`~sklearn_ldp.ItemOracle` covers the whole set. The usual method (padding and sampling) fills
@@ -37,15 +37,16 @@ padded = MAX_ITEMS * single[:D]
 
 figure, axes = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 place = np.arange(20)
-axes.plot(place, truth[:20], "k-", label="true")
+axes.hlines(truth[:20], place - 0.4, place + 0.4, color="black", label="truth")
 for values, label in (
     (padded, "padding and sampling"),
     (estimate.values[0], "ItemOracle"),
-    (better.values[0], "ItemOracle, EmpiricalBayes"),
+    (better.values[0], "ItemOracle and EmpiricalBayes"),
 ):
     error = np.sqrt(np.mean((values - truth) ** 2))
-    axes.plot(place, values[:20], ".", label=f"{label}: RMSE {error:.3f}")
+    axes.plot(place, values[:20], linestyle="none", label=f"{label}, RMSE {100 * error:.1f} points")
 axes.set(xlabel="item", ylabel="proportion of users", xticks=place[::5])
+axes.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = axes.legend()
 
 # %%
@@ -54,9 +55,10 @@ _ = axes.legend()
 public_sizes = np.exp(-np.arange(16) / 3)
 table = ItemOracle(1.0, categories=D).plan(public_sizes, N_USERS, frequency=0.2)
 figure, axes = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
-for name in ("std", "bias", "rmse"):
-    axes.plot(table["max_items"], np.abs(table[name]), label=name)
-axes.set(xlabel="max_items", ylabel="error for a frequency of 20 %")
+names = {"std": "standard error", "bias": "absolute bias", "rmse": "root mean squared error"}
+for name, label in names.items():
+    axes.plot(table["max_items"], 100 * np.abs(table[name]), label=label)
+axes.set(xlabel="max_items", ylabel="error of a frequency of 20 %,\npercentage points")
 _ = axes.legend()
 
 # %%

@@ -1,6 +1,6 @@
 """
-A sensitive question with dice, and the effect of cheating
-==========================================================
+22. A sensitive question with dice, and the effect of cheating
+==============================================================
 
 2,457 respondents rolled a die in secret, and 798 answered "yes". Four faces of the die asked for
 the truth, one face required "yes", and one face "no". :class:`~sklearn_ldp.surveys.ResponseDesign`
@@ -38,14 +38,15 @@ truth = [hours[is_heavy == i].mean() for i in (0, 1)]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 left.fill_between(100 * yes.cheaters, 100 * yes.low, 100 * yes.high, alpha=0.25, linewidth=0)
-left.plot(100 * yes.cheaters, 100 * yes.estimate)
+left.plot(100 * yes.cheaters, 100 * yes.estimate, "-")
 left.set(xlabel="assumed proportion of cheaters (%)", ylabel='true "yes" (%), 95 % intervals')
-left.set_ylim(bottom=0)
+left.set(ylim=(0, None), title="The effect of cheating")
 means.plot(ax=right)
+right.containers[0].set_label("mean_by_answer, 95 % intervals")
 right.plot(naive, ["light", "heavy"], "x", color="0.4", label="split by reported answer")
 right.plot(truth, ["light", "heavy"], "|", color="black", markersize=14, label="truth")
-right.set(xlabel="mean hours", xlim=(2.5, 6.5))
-_ = right.legend(loc="center right")
+right.set(xlabel="mean hours online", xlim=(2.5, 6.5), title="The mean of each answer")
+_ = right.legend(loc="center", fontsize="small")
 
 # %%
 # The split by reported answers is biased towards the overall mean, because the die determined a

@@ -1,6 +1,6 @@
 """
-A regression on private numbers
-===============================
+23. A regression on private numbers
+===================================
 
 Users hide a number, such as their expenses, and the features are public. Each client randomizes the
 number once, between public bounds. :class:`~sklearn_ldp.learning.LabelDPRegressor` learns from the
@@ -48,7 +48,7 @@ for i, epsilon in enumerate(epsilons):
 # The horizontal lines are a baseline (the mean label) and Ridge on true labels. With a small
 # epsilon the simple model is better; trees need less noise.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(epsilons, errors, "o-", label=names)
+ax.plot(epsilons, errors, label=names)
 ax.axhline(y[test].std(), color="0.5", linestyle=":", label="mean label")
 clean = error(RidgeCV().fit(X[train], y[train]))
 ax.axhline(clean, color="black", linewidth=1, label="Ridge, true labels")

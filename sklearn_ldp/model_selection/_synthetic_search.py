@@ -193,7 +193,8 @@ class SyntheticSearch(BaseSearch):
 
     @property
     def _error_name(self):
-        return f"{self._metric_name} on synthetic data"
+        name = self._metric_name
+        return f"{name.upper() if name == self.metric else name} on synthetic data"
 
     # -- the cases ----------------------------------------------------------------------------
     def _make_cases(self, estimate):

@@ -308,3 +308,15 @@ def test_a_broken_method_is_refused(name, reason, tmp_path, monkeypatch):
     for path, fault in (("third_party_broken", "module:ClassName"), ("nowhere:X", "No module")):
         with pytest.raises(ValueError, match=fault):
             leaderboard.load(path)
+
+
+def test_the_picture_of_the_leaderboard_shows_the_table_of_its_page():
+    text = (
+        "| method | from | every category | top 10 |\n| --- | --- | --- | --- |\n"
+        "| EmpiricalBayes(queries) | here | 1.014 (0.004) / 1.06 | 1.250 (0.085) / 2.85 |\n"
+        "| Base | published | 5.294 (2.048) / 83.57 | 1.439 (0.109) / 3.57 |\n"
+    )
+    errors = leaderboard.excess_errors(text)
+    assert list(errors.index) == ["every category", "ten most frequent"]
+    assert list(errors) == ["EmpiricalBayes(queries)"]  # Base is not in the picture
+    np.testing.assert_allclose(errors["EmpiricalBayes(queries)"], [1.4, 25.0])

@@ -729,7 +729,7 @@ def test_a_display_of_a_difference_draws_bands_for_all_categories():
     np.testing.assert_array_equal(display.interval[0], low[0, display.categories])
     np.testing.assert_array_equal(display.interval[1], high[0, display.categories])
     assert "4 of 8 categories" in display.ax_.get_ylabel()
-    assert "95%" in display.ax_.get_xlabel()
+    assert "95 %" in display.ax_.get_xlabel()
     with pytest.raises(TypeError, match="estimate_a - estimate_b"):
         DifferenceDisplay.from_difference(change.one)
     with pytest.raises(ValueError, match="k must be None"):

@@ -18,16 +18,19 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Base,
+    Domain,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
     Norm,
     NormSub,
+    RangeOracle,
     SyntheticSearch,
 )
 from sklearn_ldp.inspection import (
     ContingencyDisplay,
     DifferenceDisplay,
+    DistributionDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
     SearchDisplay,
@@ -646,7 +649,70 @@ def test_a_difference_that_presumes_normal_noise_says_so_on_its_axis():
         for counts in ([500, 300, 200], [400, 400, 200])
     )
     label = (one - other).plot().ax_.get_xlabel()
-    assert label.endswith("simultaneous\n95% intervals, if noise is normal")
+    assert label.endswith("simultaneous\n95 % intervals, if noise is normal")
     known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
     difference = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
-    assert difference.plot().ax_.get_xlabel().endswith("95% intervals")  # negative control
+    assert difference.plot().ax_.get_xlabel().endswith("95 % intervals")  # negative control
+
+
+# -- readability -------------------------------------------------------------------------------
+def points_between(display, second):
+    """Return the distance between the marks of two estimates of the first category, in points."""
+    x = [part.errorbar_.lines[0].get_xdata(orig=True)[0] for part in (display, second)]
+    left, right = display.ax_.transData.transform([(place, 0) for place in x])[:, 0]
+    return (right - left) * 72 / display.figure_.dpi
+
+
+@pytest.mark.parametrize(("d", "expected"), [(2, 6.4), (5, 6.4), (60, 2.4)])
+def test_a_second_estimate_is_a_few_points_beside_the_first(d, expected):
+    raw = FrequencyEstimate([np.full(d, 1 / d)], range(d))
+    display = raw.plot(k=None)
+    second = NormSub().fit_transform(raw).plot(ax=display.ax_)
+    assert points_between(display, second) == pytest.approx(expected, rel=0.15)
+
+
+def test_differences_are_sorted_unless_the_categories_have_an_order():
+    counts = [[5000, 4000, 1000, 2000], [5000, 2000, 3000, 2000]]
+    for categories, expected in ((list("abcd"), list("cadb")), (range(4), [0, 1, 2, 3])):
+        oracle = GRR(6.0, categories=categories, random_state=0)
+        before, after = (oracle.simulate(part) for part in counts)
+        shown = (after - before).plot().categories.tolist()
+        assert (shown[0], shown[-1]) == (expected[0], expected[-1])
+    largest_first = (after - before).values[0].argsort()[::-1]
+    assert shown != largest_first.tolist()  # negative control: the order of numbers is another
+
+
+def test_axes_of_frequencies_show_percent():
+    display = FrequencyEstimate([[0.6, 0.5, -0.1]], list("abc")).plot()
+    display.figure_.canvas.draw()
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert "20 %" in labels
+    assert "0.2" not in labels
+
+
+def test_lines_have_no_markers_of_the_users_style():
+    cycle = plt.rcParams["axes.prop_cycle"] + plt.cycler(marker=list("os^Dv*<>hd"))
+    bins = RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 1)), random_state=0)
+    estimate = bins.fit_transform(np.linspace(0, 0.99, 500))
+    with plt.rc_context({"axes.prop_cycle": cycle}):
+        display = DistributionDisplay.from_estimate(estimate, truth=np.full(8, 1 / 8))
+        ranks = FrequencyDisplay.from_estimate(estimate, truth=np.full(8, 1 / 8), by="rank")
+        control = plt.subplots()[1].plot([0, 1], [0, 1])
+    markers = {line.get_marker() for line in [*display.lines_, ranks.truth_]}
+    assert markers == {"none"}
+    assert control[0].get_marker() == "o"
+
+
+def test_long_names_of_candidates_have_two_lines():
+    """A name of 52 letters would leave little room for the errors."""
+    long = "EmpiricalBayes(queries=groups(26 of 676 categories))"
+    display = SearchDisplay(["Base", long], [2e-6, 1e-6]).plot()
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels == ["EmpiricalBayes(queries=groups(26\nof 676 categories))", "Base"]
+    display.figure_.canvas.draw()
+    assert display.ax_.xaxis.get_offset_text().get_text() == ""  # the numbers are complete
+
+
+def test_methods_that_are_compared_most_have_their_own_colors():
+    names = ["Base", "BaseCut", "NormMul", "NormSub", "PowerNS"]
+    assert len({color for color, _, _ in look_of(names).values()}) == len(names)

@@ -81,7 +81,7 @@ def test_the_result_is_the_weighted_mean(capsys):
     assert np.count_nonzero(weights) > 1
     heaviest = max(stack.weights_, key=stack.weights_.__getitem__)
     display = SearchDisplay.from_estimator(stack)
-    assert f"{heaviest} ({stack.weights_[heaviest]:.0%})" in list(display.candidates)
+    assert f"{heaviest} (weight {stack.weights_[heaviest]:.2f})" in list(display.candidates)
     assert display.chosen_ is None
     made = [clone(one).fit_transform(estimate).values for one in PAPERS]
     expected = np.tensordot(weights, made, axes=1)

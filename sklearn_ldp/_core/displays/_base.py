@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..statements import Estimate, check_level
+from ..domains import has_bins
+from ..statements import Estimate, check_level, has_increasing_numbers
 from ..support.fitted import estimate_of
 from ..support.typing import Axes
 
@@ -21,8 +22,8 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e6
 LINES: tuple = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "h", ">", "p", "d", "1", "2", "3", "4")
 
-# Methods that the papers draw in the same panel are neighbors here, and neighbors differ most.
-_METHODS = "Base BasePos PostPos Norm NormMul NormSub MLEApx BaseCut NormCut Power PowerNS NormHyb"
+# Methods that are often drawn in the same panel have different colors: a color repeats after seven.
+_METHODS = "Base BasePos NormSub Norm NormMul PostPos MLEApx NormCut BaseCut Power PowerNS NormHyb"
 
 
 class BaseDisplay:
@@ -126,6 +127,18 @@ def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwarg
     axis.set_ticks(places, labels=[str(name) for name in names], **kwargs)
     for label in axis.get_ticklabels():
         label.set_parse_math(False)
+
+
+def has_natural_order(domain: Any, names: Any) -> bool:
+    """Whether categories are bins, or numbers or dates in rising order."""
+    return has_bins(domain) or has_increasing_numbers(np.asarray(names))
+
+
+def percent_axis(axis: Any, unit: str = " %") -> None:
+    """Write the frequencies on an axis as percent; differences have no unit on their ticks."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1.0, symbol=unit))
 
 
 def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:

@@ -12,7 +12,16 @@ from scipy import sparse
 
 from ..domains.values import places_among
 from ..statements import EstimateDifference, if_normal
-from ._base import BaseDisplay, legend_outside, merged, name_rows, name_ticks, styles
+from ._base import (
+    BaseDisplay,
+    has_natural_order,
+    legend_outside,
+    merged,
+    name_rows,
+    name_ticks,
+    percent_axis,
+    styles,
+)
 
 _CHANGED = "#d55e00"
 _OPEN = "0.55"
@@ -67,8 +76,8 @@ class DifferenceDisplay(BaseDisplay):
     >>> may = oracle.fit_transform(["a", "b", "b", "c"] * 5000)
     >>> june = oracle.fit_transform(["a", "b", "c", "c"] * 5000)
     >>> display = DifferenceDisplay.from_difference(june - may)
-    >>> display.is_changed.tolist()
-    [False, True, True]
+    >>> display.categories.tolist(), display.is_changed.tolist()
+    (['c', 'a', 'b'], [True, False, True])
     """
 
     categories: Any
@@ -104,7 +113,8 @@ class DifferenceDisplay(BaseDisplay):
             For example ``june - may``.
         k : int or None, default=30
             Number of categories to show: those whose differences are the most standard deviations
-            away from 0. They are drawn in the order of the domain. If None, show all.
+            away from 0. If None, show all. The largest difference is at the top; bins, and numbers
+            or dates in rising order, keep the order of the domain.
         level : float, default=0.95
             Simultaneous coverage of the intervals of all d categories.
         of : {"population", "users"}, default="population"
@@ -145,6 +155,8 @@ class DifferenceDisplay(BaseDisplay):
         if k is not None and k < d:
             score = np.abs(values) / np.maximum(high - low, np.finfo(float).tiny)
             shown = np.sort(np.argsort(-score, kind="stable")[:k])
+        if not has_natural_order(difference.one.domain, difference.categories):
+            shown = shown[np.argsort(-values[shown], kind="stable")]
         return cls(
             difference.categories[shown],
             values[shown],
@@ -182,8 +194,9 @@ class DifferenceDisplay(BaseDisplay):
         marks = self.is_changed
         self.changed_: Any = self._draw(ax, place, marks, _CHANGED, "o", "changed", kwargs)
         self.open_: Any = self._draw(ax, place, ~marks, _OPEN, "s", "may be unchanged", kwargs)
-        ends = f"simultaneous\n{self.level:.0%} intervals{self.condition}"
-        ax.set_xlabel(f"difference of frequencies, with {ends}")
+        ends = f"simultaneous\n{100 * self.level:g} % intervals{self.condition}"
+        ax.set_xlabel(f"difference in percentage points, with {ends}")
+        percent_axis(ax.xaxis, unit="")
         if d is not None:
             few = "" if n == d else ", the clearest differences"
             ax.set_ylabel((f"all {n:,}" if n == d else f"{n:,} of {d:,}") + f" categories{few}")
@@ -344,7 +357,7 @@ class TrendDisplay(BaseDisplay):
             level=level,
             description=f"{len(places):,} of {d:,} categories, {how}; intervals are simultaneous "
             "for "
-            f"{which} categories and rows ({level:.0%})",
+            f"{which} categories and rows ({100 * level:g} %)",
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:
@@ -392,6 +405,7 @@ class TrendDisplay(BaseDisplay):
             name_ticks(ax.xaxis, x, rows, rotation=30, fontsize="small")
         ax.axhline(0, color="grey", linewidth=0.8, zorder=0)
         ax.set_ylabel("frequency")
+        percent_axis(ax.yaxis)
         ax.set_title(self.description, fontsize="small")
         legend_outside(ax)
         return self

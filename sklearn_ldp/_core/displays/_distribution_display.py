@@ -231,6 +231,7 @@ class DistributionDisplay(EstimateDisplay):
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
         """Draw the density and the distribution function for given frequencies of the bins."""
         heights = np.repeat(np.asarray(frequencies) / _widths(self.ends)(self.ends), 2)
+        look = {"marker": "none", **look}  # the user's cycle of styles may have markers
         density = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
         shares = np.append(0.0, np.cumsum(frequencies))
         return density + axes[1].plot(self.ends, shares, **{**look, "label": None})

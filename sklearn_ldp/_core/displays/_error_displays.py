@@ -18,6 +18,8 @@ from ._base import COLORS, BaseDisplay, legend_outside, merged, name_rows, style
 
 _FEW_DECADES = 50.0  # an axis whose ends have at most this ratio has room for labels within decades
 
+_MOST_LETTERS = 34  # the longest line of a candidate's name beside its row
+
 # The columns of a study that identify a row; the other columns are numbers.
 _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "queries", "metric")
 
@@ -508,7 +510,7 @@ class SearchDisplay(BaseDisplay):
         results = search.results_
         names = results["candidate"]
         if "weight" in results:  # a weighted mean of all candidates, so none was chosen
-            names = [f"{n} ({w:.0%})" for n, w in zip(names, results["weight"], strict=True)]
+            names = [f"{n} (weight {w:.2f})" for n, w in zip(names, results["weight"], strict=True)]
         return cls(
             names,
             mean_errors(results, "score"),
@@ -542,10 +544,14 @@ class SearchDisplay(BaseDisplay):
             If matplotlib is not installed.
         """
         error = np.asarray(self.mean_error, dtype=float)
-        longest = max(len(str(name)) for name in self.candidates)
+        names = [
+            textwrap.fill(str(name), _MOST_LETTERS, break_long_words=False)
+            for name in self.candidates
+        ]
+        longest = max(len(line) for name in names for line in name.splitlines())
         ax = self._axes(ax, (5.5 + 0.08 * max(longest - 10, 0), 1.2 + 0.3 * len(error)))
         order = np.argsort(error, kind="stable")
-        place = name_rows(ax, [self.candidates[i] for i in order])
+        place = name_rows(ax, [names[i] for i in order])
         bars = None
         if self.standard_error is not None:
             bars = np.nan_to_num(np.asarray(self.standard_error, dtype=float)[order])
@@ -563,7 +569,7 @@ class SearchDisplay(BaseDisplay):
         ax.set_xscale(error_scale)
         if error_scale == "linear":
             ax.locator_params(axis="x", nbins=5)
-            ax.ticklabel_format(axis="x", style="sci", scilimits=(-2, 4))
+            ax.xaxis.set_major_formatter("{x:.3g}")
         ax.set_xlabel(textwrap.fill(self.error_name, 40))
         return self
 

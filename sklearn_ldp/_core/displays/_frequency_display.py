@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from ..domains import has_bins
 from ..domains.values import places_among
 from ..queries import Queries, as_query_set
-from ..statements import Estimate, has_increasing_numbers, table_intervals
+from ..statements import Estimate, table_intervals
 from ..support.typing import Axes
-from ._base import EstimateDisplay, look_of, merged, name_ticks
+from ._base import (
+    EstimateDisplay,
+    has_natural_order,
+    look_of,
+    merged,
+    name_ticks,
+    percent_axis,
+)
 
 # Limits for categories drawn in order, and for names beside the axis of a figure of usual size.
 _MOST_DRAWN = 256
@@ -24,8 +31,11 @@ _MOST_NAMES = 64
 _LONG = 10
 _ROW = 0.16
 _MOST_LETTERS = 40
-# Shifts of the first, second, .. estimate from its category; the first few are far apart.
+# Shifts of the first, second, .. estimate from its category, in parts of the distance between
+# categories; the first few are far apart. If categories are farther apart than `_MOST_STEP` points,
+# the shifts do not grow with their distance.
 _SHIFTS = (0.0, 0.32, -0.32, 0.16, -0.16, 0.48, -0.48)
+_MOST_STEP = 20.0
 
 
 @dataclass(eq=False, repr=False)
@@ -215,7 +225,7 @@ class FrequencyDisplay(EstimateDisplay):
         described = None  # only the first display on the axes describes the order
         if first is None:
             is_bins = query is None and has_bins(estimate.domain)
-            is_line = is_bins or has_increasing_numbers(np.asarray(categories))
+            is_line = has_natural_order(estimate.domain if query is None else None, categories)
             shown, described = _shown(is_line, values, k, truth, order, by)
             if orientation == "auto":
                 is_turned = by == "category" and not is_line and _are_long(categories[shown], ax)
@@ -287,12 +297,18 @@ class FrequencyDisplay(EstimateDisplay):
         if self.truth is not None and all(other.truth is None for other in others):
             self.truth_ = first._draw_truth(ax, place, np.asarray(self.truth)[order])
         if first.by == "category":
-            place += _SHIFTS[len(others) % len(_SHIFTS)]
+            place += _SHIFTS[len(others) % len(_SHIFTS)] * min(1.0, _MOST_STEP / first._step(ax))
         self._draw_estimate(ax, place, order, first, len(others), kwargs)
         self.errorbar_.display = self  # for the next display on these axes
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
         return self
+
+    def _step(self, ax: Any) -> float:
+        """Return the distance between two categories on the axes, in points."""
+        box = ax.get_window_extent()
+        extent = box.width if self.orientation == "vertical" else box.height
+        return 72 * extent / ax.figure.dpi / len(self.categories)
 
     def _prepare(self, ax: Any) -> None:
         """Prepare empty axes for this display and for displays that follow."""
@@ -300,6 +316,7 @@ class FrequencyDisplay(EstimateDisplay):
         values, names = (ax.yaxis, ax.xaxis) if is_vertical else (ax.xaxis, ax.yaxis)
         (ax.axhline if is_vertical else ax.axvline)(0, color="grey", linewidth=0.8, zorder=0)
         values.set_label_text(_values_label([]))
+        percent_axis(values)
         names.set_label_text(self._names_label())
         if self.by == "category":
             n = len(self.categories)
@@ -331,7 +348,7 @@ class FrequencyDisplay(EstimateDisplay):
         return comma.join([number, order[self.order]] if self.order in order else [number])
 
     def _draw_truth(self, ax: Any, place: np.ndarray, truth: np.ndarray) -> Any:
-        look: dict[str, Any] = {"linewidth": 1.2}
+        look: dict[str, Any] = {"linewidth": 1.2, "marker": "none"}
         if self.by == "category":
             marker = "_" if self.orientation == "vertical" else "|"
             look = {"linestyle": "none", "marker": marker, "markersize": 10, "markeredgewidth": 1.5}

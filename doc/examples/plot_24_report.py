@@ -1,6 +1,6 @@
 """
-A report page of an estimate
-============================
+24. A report page of an estimate
+================================
 
 A report shows an estimate on one page for readers without Python: the plot, the numbers with their
 intervals, the statements that the data support and do not support, and the code that makes the
