@@ -609,7 +609,7 @@ def test_thresholds():
     assert estimate.detected(threshold=0.2)[0].tolist() == [0, 1]
     assert estimate.detected(threshold=0.2, of="population")[0].tolist() == [0, 1]
     assert "above 0.2" in repr(estimate.detected(threshold=0.2))
-    with pytest.raises(ValueError, match="threshold must fulfil"):
+    with pytest.raises(ValueError, match="threshold must satisfy"):
         estimate.detected(threshold=1.5)
     with pytest.raises(ValueError, match='error_rate must be one of "fdr"'):
         estimate.detected(error_rate="bh")
