@@ -215,7 +215,9 @@ def test_traits_with_the_same_values_are_told_apart_by_number():
     cells = [("yes", "yes"), ("yes", "no"), ("no", "yes"), ("no", "no")]
     rows = collected(GRR(3.0), USERS, names=cells)
     shares = {"yes": 0.8, "no": 0.2}, {"yes": 0.3, "no": 0.7}
-    with pytest.raises(ValueError, match=r"cannot tell which column.*\{0: \{...\}, 1: \{...\}\}"):
+    with pytest.raises(
+        ValueError, match=r"cannot assign the margins to columns.*\{0: \{...\}, 1: \{...\}\}"
+    ):
         rake(rows, dict(zip(["smokes", "drinks"], shares, strict=True)))
     one, other = rake(rows, {0: shares[0], 1: shares[1]}), rake(rows, {1: shares[0], 0: shares[1]})
     swapped = rake(rows, {1: shares[1], 0: shares[0]})
@@ -227,7 +229,7 @@ def test_traits_with_the_same_values_are_told_apart_by_number():
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ({**SHARES, "0-17": 0.2}, "no row of '0-17', whose share is 0.2.*join it with"),
+        ({**SHARES, "0-17": 0.2}, "no row of '0-17' with the share 0.2.*join it with"),
         ({"18-29": 1.0}, "the share of each row, got none of '30-44'"),
         ({**SHARES, "65+": 0.21}, "the sum 1, but their sum is 1.01.*divide"),
         (dict.fromkeys(SHARES, 25), "the sum 1, but their sum is 100"),
