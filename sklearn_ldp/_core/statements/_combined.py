@@ -123,7 +123,7 @@ def combine(
 
 
 def check_shares(values: ArrayLike, n: int, name: str, unit: str) -> np.ndarray:
-    """Return shares of a population as an array whose sum is exactly 1, or raise ValueError."""
+    """Return shares of a population as an array with the exact sum 1, or raise ValueError."""
     shares = np.asarray(values, dtype=float)
     if shares.shape != (n,) or not np.all((shares >= 0) & np.isfinite(shares)):
         raise ValueError(
@@ -140,7 +140,8 @@ def check_shares(values: ArrayLike, n: int, name: str, unit: str) -> np.ndarray:
 
 def at_own_frequencies(estimate: Any) -> Noise:
     """Return the noise of an estimate at the frequencies of its own users."""
-    noise, rows = estimate.noise, enumerate(estimate.values)
+    noise = estimate.noise
+    rows = enumerate(estimate.values)
     own = np.array([noise.of_rows(i).frequencies_behind(row) for i, row in rows])
     return noise.given(own[0] if len(own) == 1 else own)
 

@@ -39,7 +39,7 @@ def confidence_interval(
     coverage: str,
     at_all_times: bool | int = False,
 ) -> ConfidenceInterval:
-    """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
+    """Return the result of `FrequencyEstimate.confidence_interval` for the same arguments."""
     check_level(level)
     n_narrowest = narrowest(at_all_times)
     if n_narrowest is not None:
@@ -124,7 +124,8 @@ def _stated_intervals(
 ) -> ConfidenceInterval:
     """Return normal intervals of an estimate with standard errors from its post-processor."""
     check_of(of)
-    variances, noise = estimate.standard_errors**2, estimate.noise
+    variances = estimate.standard_errors**2
+    noise = estimate.noise
     if of == "users" and noise is not None and noise.n_users is not None:
         # Let the week's users be drawn from the population with the variance S, and let V be that
         # of the week's estimate about the population. The smoothed value, of variance P, weighs
@@ -205,8 +206,8 @@ def leading_intervals(
     # frequency is at most the smallest upper end in T. This end is at most the k-th largest of
     # all upper ends, because T has k members. (Unpublished. It is well known that the upper end
     # of a winner needs no correction.)
-    # So only the lower ends pay for the winner's curse. The upper ends are those of k categories
-    # that were named before the collection.
+    # So only the lower ends are wider because of the winner's curse. The upper ends are as narrow
+    # as for k categories that were named before the collection.
     tail = (1 - level) / 2
     low, _ = tail_intervals(values, covariances, tail / len(values))
     _, high = tail_intervals(values, covariances, tail / k)

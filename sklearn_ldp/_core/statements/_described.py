@@ -44,7 +44,7 @@ _TOO_FEW = (
 def describe_estimate(
     estimate: Any, level: float, question: str, of: str | None = None, n_tables: int = 1
 ) -> dict[str, Any]:
-    """Return the result of `FrequencyEstimate.describe`, whose arguments these are.
+    """Return the result of `FrequencyEstimate.describe` for the same arguments.
 
     n_tables: the number of tables with simultaneous intervals, including this one.
     """
@@ -123,7 +123,7 @@ def _cut_sets(estimate: Any) -> list[str]:
 
 
 def describe_difference(difference: Any, level: float, question: str) -> dict[str, Any]:
-    """Return the result of `EstimateDifference.describe`, whose arguments these are."""
+    """Return the result of `EstimateDifference.describe` for the same arguments."""
     of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
     rows = zip(difference.values, *every, strict=True)
@@ -424,7 +424,7 @@ def _enumerated(names: list[str]) -> str:
 
 # -- the lines that make it again -----------------------------------------------------------------
 def _made_by(estimate: Any, level: float) -> str:
-    """Return lines of Python that make the estimate from the same reports; "" if none can."""
+    """Return lines of Python that make the estimate from the same reports; else ""."""
     if not estimate.is_raw and estimate.states_errors:
         return ""  # other rows have changed this row
     imports, comment, lines = _raw_lines(estimate)

@@ -227,7 +227,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         Parameters
         ----------
         of : {"population", "users"}, default="population"
-            The compared distributions: those of the populations or those of the users.
+            Whether the distributions of the populations or of the users are compared.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             are not strongly dependent. "fdr_any" uses the method of Benjamini and Yekutieli, which
             allows any dependence. "fwer" controls the probability of any false discovery (Holm).
         of : {"population", "users"}, default="population"
-            The compared frequencies: those of the populations or those of the users.
+            Whether the frequencies of the populations or of the users are compared.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         level: float,
         n_narrowest: int,
     ) -> Ends:
-        """Return intervals of the i-th difference whose level is valid for all looks."""
+        """Return intervals of the i-th difference with a level that is valid for all looks."""
         half_width = np.zeros(rows.shape[0])
         for row, noise in self._rows(i):
             refuse_unknown_tails(noise, "intervals at all times")

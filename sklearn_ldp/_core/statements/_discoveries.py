@@ -119,7 +119,7 @@ def discoveries(
 def detected(
     estimate: Estimate, level: float, threshold: float, error_rate: str, of: str
 ) -> Discoveries:
-    """Return the result of `FrequencyEstimate.detected`, whose arguments these are."""
+    """Return the result of `FrequencyEstimate.detected` for the same arguments."""
     check_level(level)
     check_error_rate(error_rate)
     if not (isinstance(threshold, Real) and 0 <= float(threshold) < 1):

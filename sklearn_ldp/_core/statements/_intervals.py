@@ -21,7 +21,8 @@ _DRAWS = 10_000  # of the Gaussian maximum
 # Thresholds above which bins look heaped: in standard deviations, and as a proportion of the
 # squares of equal frequencies. Chosen by hand.
 # `benchmarks.accuracy.numeric_data --sections spread` measures the rates of warnings.
-_SURE, _ROUGH = 5.0, 0.03
+_SURE = 5.0
+_ROUGH = 0.03
 Ends = tuple[np.ndarray, np.ndarray]
 
 
@@ -320,7 +321,8 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
     squared = critical**2
 
     def end(t: np.ndarray, sign: int) -> np.ndarray:
-        middle, scale = 2 * t + squared * slope, 1 + squared * square
+        middle = 2 * t + squared * slope
+        scale = 1 + squared * square
         root = np.maximum(middle**2 - 4 * scale * (t**2 - squared * constant), 0)
         return (middle + sign * np.sqrt(root)) / (2 * scale)
 

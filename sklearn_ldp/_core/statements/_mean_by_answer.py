@@ -330,7 +330,7 @@ def mean_by_answer(
     ----------
     outcome : array-like of shape (n,)
         A number for each person.
-    reports : array-like whose first axis is the n persons
+    reports : array-like with the n persons as the first axis
         The report of each person.
     oracle : oracle, or sequence of n oracles
         The oracle of the reports. If the reports have several budgets, the oracle of each report.

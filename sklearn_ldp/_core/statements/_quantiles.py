@@ -51,7 +51,7 @@ def quantiles(
     ----------
     estimate : FrequencyEstimate
         An estimate of bins between bounds, such as ``Domain.bins(64, bounds=(0, 100))``. The values
-        may be post-processed. The intervals are those of the raw estimate.
+        may be post-processed. The intervals belong to the raw estimate.
     probabilities : array-like of shape (n_quantiles,)
         The probabilities of the quantiles, each in (0, 1). 0.5 is the median.
     level : float, default=0.95
@@ -60,7 +60,7 @@ def quantiles(
     simultaneous : bool, default=False
         Whether the level is simultaneous for all quantiles.
     of : {"users", "population"}, default="users"
-        The group with these quantiles: the users or their population. See
+        Whether the quantiles are about the users or their population. See
         :mod:`sklearn_ldp.inference`.
     spread : {"any", "even"}, default="any"
         The assumed distribution of users within a bin. Values always assume an even distribution.

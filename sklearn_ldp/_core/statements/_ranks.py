@@ -68,7 +68,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     level : float, default=0.95
         Probability that all intervals contain the true ranks.
     of : {"users", "population"}, default="users"
-        The ranked frequencies: those of the users or those of their population. See
+        Whether the frequencies of the users or of their population are ranked. See
         :mod:`sklearn_ldp.inference`.
 
     Returns
@@ -130,7 +130,7 @@ def top_categories(
     level : float, default=0.95
         Probability that both statements are true for all categories simultaneously.
     of : {"users", "population"}, default="users"
-        The compared frequencies: those of the users or those of their population. See
+        Whether the frequencies of the users or of their population are compared. See
         :mod:`sklearn_ldp.inference`.
 
     Returns
@@ -197,7 +197,7 @@ def _n_significantly_below(
         s2 = np.maximum.accumulate(s2)
     low = np.zeros(len(x), dtype=np.int64)
     high = np.arange(len(x))
-    # The loop ends, because each pass halves the distance of `low` and `high`.
+    # Ends: each pass halves the distance of `low` and `high`.
     while np.any(is_open := low < high):
         middle = (low + high) // 2
         is_below = x[middle] + critical * np.sqrt(variances[order] + s2[middle]) < x

@@ -111,7 +111,7 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
         :func:`~sklearn_ldp.oracles.estimate_by_group` and
         :meth:`FrequencyEstimate.from_rows <sklearn_ldp.FrequencyEstimate.from_rows>` return it.
     of : {"population", "users"}, default="population"
-        The compared distributions: those of the populations or those of the users. See
+        Whether the distributions of the populations or of the users are compared. See
         :mod:`sklearn_ldp.inference`.
 
     Returns
