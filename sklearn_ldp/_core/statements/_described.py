@@ -317,8 +317,8 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
         start = stop
     is_first = low == 1
     if 1 < is_first.sum() < len(order):
-        names = _listed(labels.tolist(), is_first)
-        sentences.insert(0, f"The most frequent is one of {names}.")
+        listed = _listed(labels.tolist(), is_first)
+        sentences.insert(0, f"The most frequent is one of {listed}.")
     return sentences
 
 
