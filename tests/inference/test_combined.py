@@ -254,7 +254,7 @@ def test_simulated_collections_with_equal_totals_are_different(seed):
     assert one != other
     assert combine([estimate[one], estimate[other]]).noise.n_samples == 2000
     many = GRR(1.0, categories=20, random_state=seed).simulate([500] * 20)
-    with pytest.raises(ValueError, match="one estimate twice"):
+    with pytest.raises(ValueError, match="contains one estimate twice"):
         combine([many, copy.copy(many)])
 
 
@@ -268,7 +268,7 @@ def test_simulated_collections_with_equal_totals_are_different(seed):
         (["ab", None], ValueError, "without a noise model"),
         (["ab", "ab"], ValueError, "one estimate twice"),
         (["ab", 0.1], ValueError, "number of users of each"),
-        (["ab", "abab"], ValueError, "as many rows"),
+        (["ab", "abab"], ValueError, "the same number of rows"),
         (["ab", "norm"], ValueError, "after NormSub"),
     ],
 )

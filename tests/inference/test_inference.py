@@ -37,7 +37,7 @@ from sklearn_ldp._core.statements._intervals import (
     tail_intervals,
     two_sided,
 )
-from sklearn_ldp._core.statements._ranks import _n_surely_below
+from sklearn_ldp._core.statements._ranks import _n_significantly_below
 from sklearn_ldp._core.statements._tests import sum_known
 from sklearn_ldp.inference import (
     EstimateDifference,
@@ -609,12 +609,12 @@ def test_thresholds():
     assert estimate.detected(threshold=0.2)[0].tolist() == [0, 1]
     assert estimate.detected(threshold=0.2, of="population")[0].tolist() == [0, 1]
     assert "above 0.2" in repr(estimate.detected(threshold=0.2))
-    with pytest.raises(ValueError, match="threshold must fulfil"):
+    with pytest.raises(ValueError, match="threshold must satisfy"):
         estimate.detected(threshold=1.5)
     with pytest.raises(ValueError, match='error_rate must be one of "fdr"'):
         estimate.detected(error_rate="bh")
     blocks = HadamardResponse(4.0, n_blocks=4, categories=4, random_state=0)
-    with pytest.raises(ValueError, match="one block of HadamardResponse"):
+    with pytest.raises(ValueError, match="HadamardResponse with one block"):
         blocks.simulate([6, 3, 1, 0]).detected()
 
 
@@ -645,7 +645,7 @@ def test_counting_what_is_surely_below(shape):
     }[shape]
     margins = 2.0 * np.sqrt(variances[:, None] + variances)
     expected = np.sum(values[:, None] - values > margins, axis=1)
-    found = _n_surely_below(values, variances, 2.0)
+    found = _n_significantly_below(values, variances, 2.0)
     assert np.all(found <= expected)
     if shape != "falling":
         np.testing.assert_array_equal(found, expected)

@@ -131,7 +131,7 @@ def test_intervals_cover_as_often_as_they_say(seed, spread):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Neighbouring bins differ")
+@pytest.mark.filterwarnings("ignore:Neighboring bins differ")
 def test_intervals_of_too_little_noise_are_rejected(seed):
     """Negative control: with a 25th of the variance the same tests find too many misses."""
     assert is_rejected(missed(seed, False, 25).any(axis=1))
@@ -167,7 +167,7 @@ def test_intervals_hold_wherever_users_are_within_bins(seed):
     collection are alike); the negative control is that users are spread evenly.
     """
     assert min(coverage_of_heaps(seed, "any")) > 0.88
-    with pytest.warns(UserWarning, match="Neighbouring bins differ by more than noise"):
+    with pytest.warns(UserWarning, match="Neighboring bins differ by more than noise"):
         wrong = coverage_of_heaps(seed, "even")
     assert max(wrong) < 0.88
 

@@ -215,7 +215,9 @@ def test_traits_with_the_same_values_are_told_apart_by_number():
     cells = [("yes", "yes"), ("yes", "no"), ("no", "yes"), ("no", "no")]
     rows = collected(GRR(3.0), USERS, names=cells)
     shares = {"yes": 0.8, "no": 0.2}, {"yes": 0.3, "no": 0.7}
-    with pytest.raises(ValueError, match=r"cannot tell which column.*\{0: \{...\}, 1: \{...\}\}"):
+    with pytest.raises(
+        ValueError, match=r"cannot assign the margins to columns.*\{0: \{...\}, 1: \{...\}\}"
+    ):
         rake(rows, dict(zip(["smokes", "drinks"], shares, strict=True)))
     one, other = rake(rows, {0: shares[0], 1: shares[1]}), rake(rows, {1: shares[0], 0: shares[1]})
     swapped = rake(rows, {1: shares[1], 0: shares[0]})
@@ -227,10 +229,10 @@ def test_traits_with_the_same_values_are_told_apart_by_number():
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ({**SHARES, "0-17": 0.2}, "no row of '0-17', whose share is 0.2.*join it with"),
+        ({**SHARES, "0-17": 0.2}, "no row of '0-17' with the share 0.2.*join it with"),
         ({"18-29": 1.0}, "the share of each row, got none of '30-44'"),
-        ({**SHARES, "65+": 0.21}, "sum is 1, got 1.01: divide"),
-        (dict.fromkeys(SHARES, 25), "sum is 1, got 100"),
+        ({**SHARES, "65+": 0.21}, "the sum 1, but their sum is 1.01.*divide"),
+        (dict.fromkeys(SHARES, 25), "the sum 1, but their sum is 100"),
         ({**SHARES, "65+": -0.2, "18-29": 0.6}, "share of the population >= 0"),
         ({**SHARES, "65+": np.nan}, "share of the population >= 0"),
     ],
@@ -272,7 +274,7 @@ def test_what_cannot_be_weighted(by_age):
     [
         ({"age": SHARES}, "each of the 2 columns of by=, got 1"),
         ({"age": SHARES, "sex": {"F": 1.0}}, "share of 'M' in the margin 'sex'"),
-        ({"age": SHARES, "sex": {"F": 0.5, "M": 0.6}}, "margin 'sex' needs shares whose sum is 1"),
+        ({"age": SHARES, "sex": {"F": 0.5, "M": 0.6}}, "margin 'sex' needs shares with the sum 1"),
         ({"sex": MARGINS["sex"], "age": SHARES}, "share of '18-29' in the margin 'sex'"),
         ({"age": SHARES, "sex": {"F": 0.5, "M": 0.4, "X": 0.1}}, "misses the margin 'sex' by 0.1"),
     ],

@@ -83,7 +83,7 @@ REFUSED = {
         "draws one estimate, but got a set",
     ),
     "an array": (lambda raw: {"estimate": TRUTH}, TypeError, "needs a Freq"),
-    "level 1": (lambda raw: {"level": 1.0}, ValueError, "level must fulfil"),
+    "level 1": (lambda raw: {"level": 1.0}, ValueError, "level must satisfy"),
     "two true values": (
         lambda raw: {"truth": [0.5, 0.5]},
         ValueError,

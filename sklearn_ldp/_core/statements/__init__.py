@@ -1,4 +1,4 @@
-"""Intervals, differences, tests, detection and ranks, behind `sklearn_ldp.inference`."""
+"""Intervals, differences, tests, detection and ranks: the code of `sklearn_ldp.inference`."""
 
 from ._combined import combine
 from ._confidence import (

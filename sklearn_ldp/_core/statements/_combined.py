@@ -15,8 +15,8 @@ from ..numerics.simplex import norm_sub
 from ._covariances import Estimate, EstimateCovariances
 from ._difference import check_apart
 
-_ERROR_RATE = 0.01  # of the warning that the groups differ, over all categories
-_ROUNDING = 1e-6  # how far from 1 a sum of shares may be
+_ERROR_RATE = 0.01  # probability of a false warning that the groups differ, over all categories
+_ROUNDING = 1e-6  # the largest accepted distance of a sum of shares from 1
 
 
 def combine(
@@ -27,7 +27,7 @@ def combine(
 ) -> Any:
     """Return the weighted mean of raw estimates of different users, by any oracles and epsilons.
 
-    Each user took part in one of the collections only, unless it is said that they are the same.
+    Each user must have taken part in only one of the collections, unless `shared_users` is True.
 
     Privacy: costs none.
 
@@ -36,36 +36,37 @@ def combine(
     estimates : list of FrequencyEstimate of shape (n_estimates, d)
         Raw estimates of the same categories, each with its noise.
     weights : {"precision", "users"} or array-like of shape (n,), default="precision"
-        "precision" weights by the inverse variances of the estimate of a category that nobody has:
-        the most accurate mean whose weights do not depend on the reports, and unbiased if the
-        groups do not differ. "users" weights by the numbers of users: an estimate of all users
-        together, who may have chosen their epsilon by their values. An array has a share of the
-        population for each estimate, see `poststratify`, and may not depend on the reports.
+        The weight of each estimate. "precision" uses the inverse variance at frequency 0. The
+        result is the most accurate mean with weights that do not depend on the reports. It is
+        unbiased if the groups do not differ. "users" uses the numbers of users. The result
+        estimates the frequencies of all users together, even if users chose their epsilon by
+        their values. An array contains a share of the population for each estimate (see
+        `poststratify`). The array must not depend on the reports.
     shared_users : bool, default=False
         Whether users took part in several of the collections, as in the rounds of a
-        :class:`~sklearn_ldp.collection.RepeatedClient`. Their errors may then depend on each other
-        in any way, so the noise is the largest that is possible: that of one round, if all rounds
-        are alike. For users who draw fresh coins in each round, False is right with
-        ``of="users"``, and only with that.
+        :class:`~sklearn_ldp.collection.RepeatedClient`. The errors of the collections may then
+        depend on each other in any way, so the result has the largest possible noise. With equal
+        rounds this is the noise of one round. If users draw fresh random bits in each round,
+        False is correct for statements with ``of="users"``, but not for a population.
 
     Returns
     -------
     FrequencyEstimate of shape (n_estimates, d)
-        A raw estimate with the noise of the mean (with `shared_users` a bound of it), for
-        post-processors and intervals. It has no oracle, no shards and no counts, which some
-        searches, `detected` and ExactMLE need.
+        A raw estimate with the noise of the mean (with `shared_users`, a bound on this noise), for
+        post-processors and intervals. The estimate has no oracle, no shards and no counts. Some
+        searches, `detected` and ExactMLE need them, so they raise an error.
 
     Warns
     -----
     UserWarning
-        If weights by precision estimate another population, as the groups differ by Cochran's test
-        [1]_. The least p-value times the number of categories and rows is then below 1 %, which
-        happens by chance in at most 1 % of all calls.
+        If weights by precision estimate another population, because the groups differ by
+        Cochran's test [1]_. The warning appears if the smallest p-value times the number of
+        categories and rows is below 1 %. This happens by chance in at most 1 % of all calls.
 
     See Also
     --------
-    EstimateDifference : What differs between two of them.
-    poststratify : The same for the rows of one estimate, whose weights have names.
+    EstimateDifference : The differences between two estimates.
+    poststratify : The same for the rows of one estimate, with weights by name.
 
     References
     ----------
@@ -76,9 +77,9 @@ def combine(
     --------
     >>> from sklearn_ldp import OLH, OUE
     >>> from sklearn_ldp.inference import combine
-    >>> colours = ["red"] * 6000 + ["blue"] * 4000
-    >>> careful = OLH(0.5, categories=["red", "blue"], random_state=0).fit(colours)
-    >>> relaxed = OUE(2.0, categories=["red", "blue"], random_state=1).fit(colours[::4])
+    >>> colors = ["red"] * 6000 + ["blue"] * 4000
+    >>> careful = OLH(0.5, categories=["red", "blue"], random_state=0).fit(colors)
+    >>> relaxed = OUE(2.0, categories=["red", "blue"], random_state=1).fit(colors[::4])
     >>> combine([careful.estimate_, relaxed.estimate_]).values.round(1)
     array([[0.6, 0.4]])
     """
@@ -89,54 +90,58 @@ def combine(
         parts = check_shares(weights, len(estimates), "combine", "estimate")
         kept = [i for i, part in enumerate(parts) if part]
         estimates = [estimates[i] for i in kept]
-        noises, chosen = [at_own_frequencies(one) for one in estimates], list(parts[kept])
+        noises = [at_own_frequencies(estimate) for estimate in estimates]
+        factors = list(parts[kept])
     elif weights == "users":
-        chosen = [np.asarray(noise.n_users, dtype=float) for noise in noises]
+        factors = [np.asarray(noise.n_users, dtype=float) for noise in noises]
     elif weights == "precision":
-        chosen = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
+        factors = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
     else:
         raise ValueError(
             f'Argument weights must be "precision" or "users", or an array, got {weights!r}.'
         )
-    shares = np.array(np.broadcast_arrays(*chosen))
+    shares = np.array(np.broadcast_arrays(*factors))
     shares /= shares.sum(axis=0)
     pairs = zip(shares, estimates, strict=True)
-    mean: Any = sum(share[..., None] * one.values for share, one in pairs)
+    mean: Any = sum(share[..., None] * estimate.values for share, estimate in pairs)
     if isinstance(weights, str) and weights == "precision" and not shared_users:
         _warn_of_groups(estimates, mean)
     first: Any = estimates[0]
     if shared_users:
         # By Cauchy and Schwarz the variance of a sum of errors e_i is at most the sum of
-        # Var(e_i) / a_i, for any a_i that sum to 1; the least bound has a_i in proportion to
-        # the standard deviations, here of a category that nobody has.
+        # Var(e_i) / a_i, for any a_i that sum to 1. The bound is smallest if the a_i are
+        # proportional to the standard deviations, here those at frequency 0.
         parts = np.maximum(shares * [noise.std for noise in noises], 1e-300)
         shares = shares / np.sqrt(parts / parts.sum(axis=0))
     noise = Noise.combined(noises, shares)
-    # A survey's design goes on, as statements about it are about the population.
-    oracles: list[Any] = [getattr(one, "oracle", None) for one in estimates]
-    designs = {repr(one) if hasattr(one, "about") else None for one in oracles}
+    # The result keeps the design of a survey, because statements about a survey are about the
+    # population.
+    oracles: list[Any] = [getattr(estimate, "oracle", None) for estimate in estimates]
+    designs = {repr(oracle) if hasattr(oracle, "about") else None for oracle in oracles}
     oracle = oracles[0] if len(designs) == 1 and designs != {None} else None
     return first.with_values(mean, noise=noise, oracle=oracle, shards=None)
 
 
-def check_shares(given: ArrayLike, n: int, name: str, of: str) -> np.ndarray:
-    """Return shares of a population as an array whose sum is exactly 1, or raise ValueError."""
-    shares = np.asarray(given, dtype=float)
+def check_shares(values: ArrayLike, n: int, name: str, unit: str) -> np.ndarray:
+    """Return shares of a population as an array with the exact sum 1, or raise ValueError."""
+    shares = np.asarray(values, dtype=float)
     if shares.shape != (n,) or not np.all((shares >= 0) & np.isfinite(shares)):
         raise ValueError(
-            f"{name} needs a share of the population >= 0 for each {of}, {n} in all, got {given!r}."
+            f"{name} needs a share of the population >= 0 for each {unit}, {n} in all, got "
+            f"{values!r}."
         )
     if abs(shares.sum() - 1) > _ROUNDING:
         raise ValueError(
-            f"{name} needs shares whose sum is 1, got {shares.sum():.6g}: divide them by their "
-            "sum, if none is missing."
+            f"{name} needs shares with the sum 1, but their sum is {shares.sum():.6g}. If no share "
+            "is missing, divide all of them by this sum."
         )
     return shares / shares.sum()
 
 
 def at_own_frequencies(estimate: Any) -> Noise:
-    """Return the noise of an estimate at the frequencies of its users, and not those of others."""
-    noise, rows = estimate.noise, enumerate(estimate.values)
+    """Return the noise of an estimate at the frequencies of its own users."""
+    noise = estimate.noise
+    rows = enumerate(estimate.values)
     own = np.array([noise.of_rows(i).frequencies_behind(row) for i, row in rows])
     return noise.given(own[0] if len(own) == 1 else own)
 
@@ -145,18 +150,18 @@ def _check(estimates: list[Any]) -> None:
     if not estimates:
         raise ValueError("combine needs at least one estimate, got none.")
     check_apart(estimates, "combination of estimates")
-    if any(one.noise.n_samples is None for one in estimates):
+    if any(estimate.noise.n_samples is None for estimate in estimates):
         raise ValueError(
-            "combine needs the number of users of each estimate: give it a NoiseModel(p, q, "
-            "n_samples)."
+            "combine needs the number of users of each estimate. Set noise=NoiseModel(p, q, "
+            "n_samples) in the estimate without this number."
         )
     n_rows = list(map(len, estimates))
     if len(set(n_rows)) > 1:
-        raise ValueError(f"combine needs as many rows in each estimate, got {n_rows}.")
+        raise ValueError(f"combine needs the same number of rows in each estimate, got {n_rows}.")
 
 
 def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
-    """Warn if Cochran's test tells that the groups are not of one population."""
+    """Warn if Cochran's test rejects that all groups are samples of one population."""
     p_values = []
     for i, row in enumerate(mean):
         pooled = norm_sub(row) if estimates[0].sums_to_one else np.clip(row, 0, 1)
@@ -168,10 +173,10 @@ def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
         p_values.append(chdtrc(len(estimates) - 1, statistic))
     if len(estimates) > 1 and np.min(p_values) * np.size(p_values) < _ERROR_RATE:
         _, worst = np.unravel_index(np.argmin(p_values), np.shape(p_values))
-        which = estimates[0].categories.tolist()[worst]
+        category = estimates[0].categories.tolist()[worst]
         warnings.warn(
-            f"The groups differ, most of all in {which!r}: weights by "
-            'precision estimate another population than all users; take weights="users", which '
-            "estimates these, or compare the groups (estimate_1 - estimate_2).",
+            f"The groups differ, most of all in {category!r}, so weights by precision do not "
+            'estimate the frequencies of all users. Use weights="users" to estimate these, or '
+            "compare the groups (estimate_1 - estimate_2).",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Confidence intervals of estimates: for each category, or for those that lead a list."""
+"""Confidence intervals of estimates: for each category, or for the largest estimates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def confidence_interval(
     coverage: str,
     at_all_times: bool | int = False,
 ) -> ConfidenceInterval:
-    """Return the result of `FrequencyEstimate.confidence_interval`, whose arguments these are."""
+    """Return the result of `FrequencyEstimate.confidence_interval` for the same arguments."""
     check_level(level)
     n_narrowest = narrowest(at_all_times)
     if n_narrowest is not None:
@@ -54,34 +54,35 @@ def confidence_interval(
     if coverage == "each" and estimate.standard_errors is not None:
         return _stated_intervals(estimate, level, queries, simultaneous, of)
     if coverage == "each":
-        other = ', or ask for coverage="selected" (the intervals of those that lead)'
-        of_rows = covariances_of_rows(estimate, of, "confidence interval", other)
-        asked, n_queries, assumes_even = query_rows(queries, estimate)
+        other = ', or pass coverage="selected" (intervals of the largest estimates)'
+        estimated = covariances_of_rows(estimate, of, "confidence interval", other)
+        matrix, n_queries, assumes_even = query_rows(queries, estimate)
         if assumes_even:
-            warn_of_heaps(of_rows, 4)
-        rows = None if queries is None else asked
+            warn_of_heaps(estimated, 4)
+        rows = None if queries is None else matrix
         if n_narrowest is None:
-            ends = [intervals(*row, rows, level, simultaneous) for row in of_rows]
+            ends = [intervals(*row, rows, level, simultaneous) for row in estimated]
         else:
-            each = 1 - (1 - level) / (asked.shape[0] if simultaneous else 1)  # Bonferroni
+            each = 1 - (1 - level) / (matrix.shape[0] if simultaneous else 1)  # Bonferroni
             ends = []
-            for values, covariances in of_rows:
+            for values, covariances in estimated:
                 critical = critical_of_look(each, covariances.n_samples, n_narrowest)
-                of_look = float(1 - 2 * ndtr(-critical))  # the level of an interval as wide
-                ends.append(intervals(values, covariances, rows, of_look, False))
+                # The level of a single interval with this width.
+                level_at_look = float(1 - 2 * ndtr(-critical))
+                ends.append(intervals(values, covariances, rows, level_at_look, False))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
     if coverage != "selected":
         raise ValueError(f'Argument coverage must be "each" or "selected", got {coverage!r}.')
     k = None if queries is None else as_query_set(queries).top
     if k is None:
         raise ValueError(
-            'coverage="selected" is about the categories that lead the list: say how many, as in '
-            'confidence_interval(0.95, top_k(10), coverage="selected").'
+            'coverage="selected" needs the number of selected categories. Pass it as a query, as '
+            'in confidence_interval(0.95, top_k(10), coverage="selected").'
         )
-    of_rows = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
+    estimated = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
     listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
-    found = [leading_intervals(*row, k, level) for row in of_rows]
-    ends = [(low[i], high[i]) for (low, high), i in zip(found, listed, strict=True)]
+    leading = [leading_intervals(*row, k, level) for row in estimated]
+    ends = [(low[i], high[i]) for (low, high), i in zip(leading, listed, strict=True)]
     return ConfidenceInterval(*stacked(ends, k), estimate.categories[listed[0]] if listed else None)
 
 
@@ -121,21 +122,22 @@ def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
 def _stated_intervals(
     estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
 ) -> ConfidenceInterval:
-    """Normal intervals of an estimate whose post-processor knows its standard errors."""
+    """Return normal intervals of an estimate with standard errors from its post-processor."""
     check_of(of)
-    variances, noise = estimate.standard_errors**2, estimate.noise
+    variances = estimate.standard_errors**2
+    noise = estimate.noise
     if of == "users" and noise is not None and noise.n_users is not None:
         # Let the week's users be drawn from the population with the variance S, and let V be that
         # of the week's estimate about the population. The smoothed value, of variance P, weighs
-        # this estimate by P / V. So P / V is how much of the users' own deviation it follows, and
-        # its error about them has the variance P + S (1 - 2 P / V).
+        # this estimate by P / V. So the estimate follows the users' own deviation by the factor
+        # P / V, and its error about the users has the variance P + S (1 - 2 P / V).
         f = norm_sub(estimate.values)
         whole = noise.of_population().variance(f)
         drawn = whole - noise.variance(f)
         variances = np.maximum(variances + drawn * (1 - 2 * variances / whole), 0)
     rows, n_queries, _ = query_rows(queries, estimate)
     answers = (rows @ estimate.values.T).T
-    # Standard errors add up at most, however the errors of the categories go together.
+    # The standard error of a sum is at most the sum of the standard errors, for any correlations.
     critical = sidak(rows.shape[0], level) if simultaneous else two_sided(level)
     width = critical * (abs(rows) @ np.sqrt(variances).T).T
     low, high = within(answers - width, answers + width, width, *answer_range(rows))
@@ -144,12 +146,13 @@ def _stated_intervals(
 
 
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
-    """Return the simultaneous intervals of tables and pictures, for all rows and categories."""
-    # Readers sort a table, cut it, and look at the largest: only simultaneous intervals
-    # may be read like that. They are those of the raw estimate, which lies outside of them
-    # where noise has put it outside of what is possible. Noise of which only the standard
-    # deviation is known may have any tails, so its intervals are those of single categories.
-    # queries: the queries; None asks for every category.
+    """Return the simultaneous intervals of tables and plots, for all rows and categories."""
+    # Readers sort a table, cut it, and look at the largest estimates. Only simultaneous intervals
+    # stay valid after such a selection. The intervals belong to the raw estimate. A raw estimate
+    # outside of the possible range lies outside of its interval. If only the standard deviation
+    # of the noise is known, its tails are unknown, so the intervals are those of single
+    # categories.
+    # queries: the queries; if None, every category.
     raw = estimate if estimate.states_errors else estimate.as_raw()
     if raw.noise is not None and raw.noise.presumes_normal:
         return confidence_interval(raw, level, queries, False, "users", "each")
@@ -159,25 +162,27 @@ def table_intervals(estimate: Any, level: float, queries: Any = None) -> Confide
 
 def level_of_each(level: float, n: int) -> float:
     """Return the level of each of n bands that are simultaneous at a level (Sidak)."""
-    # Errors of tables are independent, or nearly normal: their symmetric bands are then positively
-    # dependent (Royen 2014), so that the product of the levels is a bound.
+    # Errors of tables are independent or nearly normal. Symmetric bands of normal errors are
+    # positively dependent (Royen 2014), so the product of the levels is a bound.
     check_level(level)
     return level ** (1 / max(n, 1))
 
 
 def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
-    """Return the numbers that tables have: raw estimates, their intervals, what was made of them.
+    """Return the columns of tables: raw estimates, their intervals, and processed frequencies.
 
-    Shapes: (n_estimates, d) each. The interval stands beside what it is of, and numbers of users
-    beside the frequencies that they are of.
+    Shapes: (n_estimates, d) each. An interval follows the column that it belongs to, and numbers
+    of users follow their frequencies.
     """
-    answers, ends = np.asarray(estimate.answer()), table_intervals(estimate, level)
+    answers = np.asarray(estimate.answer())
+    ends = table_intervals(estimate, level)
     columns = {"estimate": np.asarray(estimate.as_raw().answer())}
     columns |= {"frequency": answers} if not estimate.is_raw and estimate.states_errors else {}
     columns |= {"low": ends.low, "high": ends.high}
     columns |= {} if estimate.is_raw else {"frequency": answers}
-    n_users, is_weighted = estimate.noise.n_users, estimate.noise.is_weighted
-    if n_users is not None and not is_weighted:  # shares of no number of users
+    n_users = estimate.noise.n_users
+    # Weighted shares are not shares of a number of users.
+    if n_users is not None and not estimate.noise.is_weighted:
         columns["count"] = np.round(answers * np.reshape(n_users, (-1, 1)), 1)
     return columns
 
@@ -185,23 +190,24 @@ def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:
-    """Intervals that hold at once for whatever leads a list, made for one of k categories.
+    """Return intervals that stay simultaneously valid for a list of k selected categories.
 
     Shapes: values (d,) -> (d,).
     """
-    # Theorem: let `low[v]` exceed the frequency of v with a probability of at most (1 - level)
-    # / (2 d), and `high[v]` be less than it with at most (1 - level) / (2 k), whatever v is.
-    # Then with a probability of at least `level`, and however the errors depend on each other,
-    # all d intervals from `low[v]` to the larger of `high[v]` and the k-th largest of all
-    # `high` hold at once. So they hold for any categories that are picked after the estimate
-    # was seen.
-    # Proof: all d lower ends hold but for (1 - level) / 2 (Bonferroni). Let T be the k most
-    # frequent categories. All their upper ends hold but for (1 - level) / 2. Any other category
-    # is at most as frequent as each member of T, hence at most the least upper end in T; which
-    # is at most the k-th largest of all, as T has k members. (Unpublished; that a winner's
-    # upper end needs no correction is well known.)
-    # So the winner's curse costs the lower ends alone, and upper ends are as of k categories
-    # that were named beforehand.
+    # Theorem: For each category v, let `low[v]` exceed the frequency of v with a probability of at
+    # most (1 - level) / (2 d), and let `high[v]` be less than the frequency with a probability of
+    # at most (1 - level) / (2 k). The errors may depend on each other in any way. Then all d
+    # intervals from `low[v]` to the larger of `high[v]` and the k-th largest of all `high` cover
+    # their frequencies simultaneously, with a probability of at least `level`. So the intervals
+    # are also valid for categories that are selected after the estimate was seen.
+    # Proof: By Bonferroni all d lower ends are valid, except with probability (1 - level) / 2. Let
+    # T be the k most frequent categories. All upper ends in T are valid, except with probability
+    # (1 - level) / 2. Any other category is at most as frequent as each member of T, so its
+    # frequency is at most the smallest upper end in T. This end is at most the k-th largest of
+    # all upper ends, because T has k members. (Unpublished. It is well known that the upper end
+    # of a winner needs no correction.)
+    # So only the lower ends are wider because of the winner's curse. The upper ends are as narrow
+    # as for k categories that were named before the collection.
     tail = (1 - level) / 2
     low, _ = tail_intervals(values, covariances, tail / len(values))
     _, high = tail_intervals(values, covariances, tail / k)

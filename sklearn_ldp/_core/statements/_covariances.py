@@ -1,4 +1,4 @@
-"""Covariances of raw estimates, about the users themselves or about whom they stand for."""
+"""Covariances of raw estimates, about the users themselves or about their population."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class EstimateCovariances:
     """Covariances of one raw estimate about the frequencies that a statement is about."""
 
     noise: Noise  # the noise of a single estimate
-    of: str  # whom the statement is about; of a population the users are a random sample
-    # (d,): the frequencies at which the covariances are taken, a distribution.
+    of: str  # "users", or "population" if the users are a random sample
+    # (d,): the distribution at which the covariances are evaluated.
     frequencies: np.ndarray
 
     @property
@@ -72,12 +72,13 @@ class EstimateCovariances:
         return bool(self._added)
 
     @cached_property
-    def _of_whom(self) -> Noise:
+    def _noise_of_statement(self) -> Noise:
+        """The noise, with the sampling of the users if the statement is about a population."""
         return self.noise if self.of == "users" else self.noise.of_population()
 
     @cached_property
     def _errors(self) -> Covariances:
-        return self._of_whom.at(self.frequencies)
+        return self._noise_of_statement.at(self.frequencies)
 
     @cached_property
     def n_samples(self) -> float:
@@ -86,23 +87,24 @@ class EstimateCovariances:
 
     @cached_property
     def half_count(self) -> float:
-        """How much half a report adds to the estimate of a category; 0 if there is no grid."""
+        """The continuity correction: half a report on the scale of estimates; 0 without a grid."""
         return float(np.ravel(self.noise.half_count)[0])
 
     @property
     def binomial(self) -> Noise | None:
-        """The p and q of reports that support a category or do not; None for other estimates."""
+        """The p and q of reports that support categories; None for other reports."""
         law = self.noise.support_law  # q is 0 where supports are signed
         return law if law is not None and law.q > 0 else None
 
     @cached_property
     def counts(self) -> SupportCounts | None:
-        """The distribution of the counts behind an estimate with exact intervals; None otherwise.
+        """The distribution of the counts of an estimate with exact intervals; None otherwise.
 
-        The estimate is that of one collection by a matrix, whose counts may be more skewed than
-        score intervals allow for.
+        Such an estimate comes from one collection by a matrix. Its counts may have a larger
+        skewness than score intervals account for.
         """
-        (term, *draws), noise = self.noise.terms, self.noise
+        noise = self.noise
+        term, *draws = noise.terms
         n = float(np.ravel(np.asarray(term.users, dtype=float))[0])
         known: Any = getattr(term.law, "support_of_each", None)
         is_plain = (
@@ -118,31 +120,36 @@ class EstimateCovariances:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the reporting users are a random part of those whom the statement is about."""
-        return bool(np.any(self._of_whom.curvature))
+        """Whether the statement is about a larger group, with the users as a random sample."""
+        return bool(np.any(self._noise_of_statement.curvature))
 
     def support_counts(self, values: np.ndarray) -> np.ndarray:
-        """Return how many reports support each category, if reports do so (see `binomial`)."""
-        law, n = self.binomial, self.n_samples
+        """Return the number of reports that support each category (only with a `binomial`)."""
+        law = self.binomial
+        n = self.n_samples
         assert law is not None
         return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
 
     def minus(self, other: EstimateCovariances) -> EstimateCovariances:
         """Return the covariances of the difference to an independent estimate."""
-        covariances = [one._of_whom.given(one.frequencies) for one in (self, other)]
-        return EstimateCovariances(Noise.combined(covariances, (1, -1)), "users", self.frequencies)
+        noises = [
+            covariances._noise_of_statement.given(covariances.frequencies)
+            for covariances in (self, other)
+        ]
+        return EstimateCovariances(Noise.combined(noises, (1, -1)), "users", self.frequencies)
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
         """Return A, b, c such that the variance of a category is ``A + b f - c f**2``."""
-        # A is the same number for all categories of a pure oracle. Where it also depends on
-        # other categories, their frequencies are those of this object.
-        f, noise = self.frequencies, self._of_whom
+        # A is the same number for all categories of a pure oracle. If A also depends on other
+        # categories, it is evaluated at the frequencies of this object.
+        f = self.frequencies
+        noise = self._noise_of_statement
         growth, curvature = (float(np.ravel(x)[0]) for x in (noise.growth, noise.curvature))
         return self.variances() - growth * f + curvature * f**2, growth, curvature
 
     def variances(self) -> np.ndarray:
         """Return the variance of each category, of shape (d,)."""
-        return self._of_whom.variance(self.frequencies)
+        return self._noise_of_statement.variance(self.frequencies)
 
     def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
         """Return the variances of linear answers, of shape (n_queries,)."""
@@ -160,11 +167,11 @@ class EstimateCovariances:
     @cached_property
     def _added(self) -> list[Term]:
         """The terms of noise of a known distribution that was added to counts."""
-        return [term for term in self._of_whom.terms if isinstance(term.law, AddedNoise)]
+        return [term for term in self._noise_of_statement.terms if isinstance(term.law, AddedNoise)]
 
     def _only_added(self) -> Term | None:
         """Return the term of independent added noise if there is no other error."""
-        terms = self._of_whom.terms
+        terms = self._noise_of_statement.terms
         term = terms[0] if len(terms) == 1 and self._added else None
         return term if term is not None and term.law.is_independent else None
 
@@ -187,12 +194,13 @@ class EstimateCovariances:
         return fourth / np.maximum(variances, np.finfo(float).tiny) ** 2
 
     def critical(self, normal: float, rows: sparse.csr_array | None = None) -> Any:
-        """Return the standard deviations that errors exceed as rarely as a normal one exceeds some.
+        """Return critical values of errors with the same tail probability as a normal one.
 
         Shapes: rows (n_queries, d) -> (n_queries,), or (d,) without rows.
-        normal: number of standard deviations of a normal error, above 0.
-        Returns: exact numbers for single counts with added noise. For other answers the expansion
-        of Cornish and Fisher up to the fourth cumulant, since all these errors are symmetric.
+        normal: critical value of a normal error in standard deviations, above 0.
+        Returns: critical values in standard deviations. They are exact for single counts with added
+        noise. For other answers they use the expansion of Cornish and Fisher up to the fourth
+        cumulant, because all these errors are symmetric.
         """
         kurtosis = self._excess_kurtosis(rows)
         result = normal + kurtosis * (normal**3 - 3 * normal) / 24
@@ -211,7 +219,7 @@ class EstimateCovariances:
         return result
 
     def normal_statistics(self, statistics: np.ndarray) -> np.ndarray:
-        """Return normal statistics of categories that are as rare as these.
+        """Return normal statistics with the same tail probabilities as these statistics.
 
         Shapes: statistics (d,) -> (d,).
         statistics: absolute errors in standard deviations.
@@ -238,55 +246,60 @@ class EstimateCovariances:
         )
 
 
-def refuse_without_law(estimate: Estimate, what: str, other: str = "") -> None:
+def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> None:
     """Raise ValueError unless an estimate is raw and its noise is known."""
     if len(estimate) == 0:
-        raise ValueError(f"No {what} without users: nobody was asked about these categories.")
+        raise ValueError(
+            f"No {statement} without users, because no user was asked about these categories. "
+            "Collect reports first."
+        )
     if not estimate.is_raw:
         raise ValueError(
-            f"No {what} after {' and '.join(estimate.postprocessors)}: post-processing biases the "
-            f"estimate. Use the raw estimate that the oracle returned (oracle.estimate_){other}."
+            f"No {statement} after {' and '.join(estimate.postprocessors)}, because "
+            "post-processing biases the estimate. Use the raw estimate that the oracle returned "
+            f"(oracle.estimate_){other}."
         )
     if estimate.noise is None:
         raise ValueError(
-            f"No {what} without a noise model: give the estimate noise=NoiseModel(p, q, n_samples)."
+            f"No {statement} without a noise model. Create the estimate with "
+            "noise=NoiseModel(p, q, n_samples)."
         )
 
 
-def refuse_unknown_tails(noise: Noise | None, what: str) -> None:
+def refuse_unknown_tails(noise: Noise | None, statements: str) -> None:
     """Raise ValueError if only the standard deviation of the noise is known."""
     if noise is not None and noise.presumes_normal:
         raise ValueError(
-            f"There are no {what} without the distribution of the noise: only its standard "
-            f"deviation is known, {np.ravel(noise.std)[0]:.3g}. Ask for each category alone, by "
-            "confidence_interval(level), which presumes normal noise."
+            f"There are no {statements} without the distribution of the noise, and only its "
+            f"standard deviation is known, {np.ravel(noise.std)[0]:.3g}. Use "
+            "confidence_interval(level), which presumes normal noise, for each category alone."
         )
 
 
-def refuse_sums(estimate: Estimate, matrix: Any, what: str) -> None:
+def refuse_sums(estimate: Estimate, matrix: Any, queries: str) -> None:
     """Raise ValueError if queries add up shares that overlap."""
     if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
         raise ValueError(
-            f"{what} would add up shares that overlap, as a user may have several of the "
-            "categories: ask for single ones, or collect groups of them as categories."
+            f"{queries} would add up shares that overlap, because a user may have several "
+            "categories. Query single categories, or collect groups of categories as categories."
         )
 
 
 def covariances_of_rows(
-    estimate: Estimate, of: str, what: str, other: str = ""
+    estimate: Estimate, of: str, statement: str, other: str = ""
 ) -> list[tuple[np.ndarray, EstimateCovariances]]:
     """Return the values of each row of a raw estimate, and their covariances at these values.
 
     Shapes: -> (d,).
-    One pair for each row. The covariances are those at `frequencies_behind` the values.
+    Returns one pair for each row. The covariances are evaluated at `frequencies_behind` the values.
     """
     check_of(of)
-    refuse_without_law(estimate, what, other)
+    refuse_without_law(estimate, statement, other)
     noise: Any = estimate.noise
     rows = enumerate(estimate.values)
     return [(row, covariances(row, noise.of_rows(i), of)) for i, row in rows]
 
 
 def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:
-    """Return the covariances of a single raw estimate, at a distribution that may be behind it."""
+    """Return the covariances of a single raw estimate, at a plausible true distribution."""
     return EstimateCovariances(noise, of, noise.frequencies_behind(values))

@@ -24,7 +24,7 @@ _MOST_RANGES = 16  # columns of the plot of a distribution
 _MOST_NAMES = 8  # in a sentence
 _FEW = 3  # names in a sentence without a heading
 _WIDE = 0.8  # width of an interval within [0, 1]; if all are as wide, the estimate is useless
-_HONEST = 0.9999  # of honest collections do not look dishonest
+_HONEST = 0.9999  # proportion of honest collections that do not look dishonest
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
 _USERS = "those who reported, and no one else"
 POPULATION = "the population that the users are a random sample of"
@@ -44,7 +44,7 @@ _TOO_FEW = (
 def describe_estimate(
     estimate: Any, level: float, question: str, of: str | None = None, n_tables: int = 1
 ) -> dict[str, Any]:
-    """Return the result of `FrequencyEstimate.describe`, whose arguments these are.
+    """Return the result of `FrequencyEstimate.describe` for the same arguments.
 
     n_tables: the number of tables with simultaneous intervals, including this one.
     """
@@ -123,7 +123,7 @@ def _cut_sets(estimate: Any) -> list[str]:
 
 
 def describe_difference(difference: Any, level: float, question: str) -> dict[str, Any]:
-    """Return the result of `EstimateDifference.describe`, whose arguments these are."""
+    """Return the result of `EstimateDifference.describe` for the same arguments."""
     of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
     rows = zip(difference.values, *every, strict=True)
@@ -317,8 +317,8 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
         start = stop
     is_first = low == 1
     if 1 < is_first.sum() < len(order):
-        names = _listed(labels.tolist(), is_first)
-        sentences.insert(0, f"The most frequent is one of {names}.")
+        listed = _listed(labels.tolist(), is_first)
+        sentences.insert(0, f"The most frequent is one of {listed}.")
     return sentences
 
 
@@ -424,7 +424,7 @@ def _enumerated(names: list[str]) -> str:
 
 # -- the lines that make it again -----------------------------------------------------------------
 def _made_by(estimate: Any, level: float) -> str:
-    """Return lines of Python that make the estimate from the same reports; "" if none can."""
+    """Return lines of Python that make the estimate from the same reports; else ""."""
     if not estimate.is_raw and estimate.states_errors:
         return ""  # other rows have changed this row
     imports, comment, lines = _raw_lines(estimate)

@@ -31,8 +31,8 @@ from ._discoveries import Discoveries, check_error_rate, discoveries
 from ._intervals import (
     ConfidenceInterval,
     Ends,
-    at_once,
     band,
+    maximum_error,
     names_of,
     query_rows,
     stacked,
@@ -41,17 +41,16 @@ from ._intervals import (
 from ._statements import at_level, check_level, check_of, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
-_RARE = 1e-8  # chance that collections of different users have the same tallies
+_RARE = 1e-8  # probability that collections of different users have the same tallies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EstimateDifference(Kept, tag="estimate-difference"):
     """The difference of two raw estimates: ``estimate_a - estimate_b``.
 
-    The two may come from different oracles, at different budgets, and from different numbers of
-    users. By default every statement is about the populations that the users were drawn from: if
-    the same people were asked once more, they would answer the same, but two weeks have other
-    users.
+    The two estimates may have different oracles, budgets and numbers of users. By default every
+    statement is about the populations that the users were sampled from, because two weeks have
+    different users.
 
     Privacy: costs none.
 
@@ -60,8 +59,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     one, other : FrequencyEstimate of shape (n_estimates, d) or (1, d)
         Raw estimates of the same categories. A single row is compared with all rows of the other.
     shared_users : bool, default=False
-        Whether the same users took part in both collections, with fresh coins. Their own
-        frequencies may then be compared (``of="users"``), but not those of a population.
+        Whether the same users took part in both collections, with fresh random bits. Then only
+        statements about these users are available (``of="users"``), not about a population.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     Raises
     ------
     TypeError
-        If one of them is no estimate.
+        If one of the two objects is not an estimate.
     ValueError
         If the categories differ, an estimate is post-processed or has no noise model, or the
         numbers of rows do not fit.
@@ -101,15 +100,16 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     other: Estimate
     shared_users: bool = False
 
-    # `DifferenceDisplay.from_difference`, which is in a room above, and sets it.
+    # `DifferenceDisplay.from_difference`. The file of this display sets it, because this room may
+    # not import displays.
     drawn_by: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
             raise ValueError(
-                "A difference needs as many estimates on both sides, or a single one on one side, "
-                f"got {len(self.one)} and {len(self.other)}."
+                "A difference needs the same number of estimates on both sides, or a single "
+                f"estimate on one side, got {len(self.one)} and {len(self.other)}."
             )
 
     def __check_state__(self) -> int:
@@ -151,8 +151,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
-        one, other = (np.sum(e.noise.n_samples) for e in (self.one, self.other))  # type: ignore[union-attr]
-        users = f"{one:,} against {counted(other, 'user')}"
+        sizes = [np.sum(e.noise.n_samples) for e in (self.one, self.other)]  # type: ignore[union-attr]
+        users = f"{sizes[0]:,} against {counted(sizes[1], 'user')}"
         users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 
@@ -167,24 +167,24 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     ) -> ConfidenceInterval:
         """Return confidence intervals of the differences, for categories or linear queries.
 
-        They are Wald intervals with the covariances of both oracles, half a count wider, and more
-        if all hold at once: the tails of few reports are long. Where only the standard deviation of
-        the noise of an estimate is known, they presume that it is normal.
+        The intervals are Wald intervals with the covariances of both oracles and a continuity
+        correction. Simultaneous intervals have a larger correction, because the errors of few
+        reports have long tails. If only the standard deviation of the noise of an estimate is
+        known, the intervals presume normal noise.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval covers the true difference, for each of them; with
-            `simultaneous`, that all of them do so at once.
+            Probability that a single interval covers the true difference. With `simultaneous`,
+            the probability that all intervals cover their true differences.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-            The queries whose answers are compared; None asks for every category. Where they cut
-            bins, users may be spread within these as they like, but alike in both estimates.
+            The queries with the compared answers. If None, every category is compared. If queries
+            cut bins, users may have any distribution within a bin, but the same in both estimates.
         simultaneous : bool, default=False
-            Whether the level is that of all intervals at once.
+            Whether the level is simultaneous for all intervals.
         of : {"population", "users"}, default="population"
-            Whom the differences are between: two populations that the users are random samples of,
-            or the users themselves, see :mod:`sklearn_ldp.inference`.
-
+            The compared groups: two populations that the users are random samples of, or the users
+            themselves. See :mod:`sklearn_ldp.inference`.
         at_all_times : bool or int, default=False
             As for :meth:`FrequencyEstimate.confidence_interval`: whether the level is valid for all
             looks at two growing collections together. Each of them has half of the error
@@ -198,8 +198,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         Raises
         ------
         ValueError
-            If an argument is not as described, or the noise does not know the covariances that a
-            query needs.
+            If an argument is not as described, or a query needs covariances that the noise does not
+            provide.
         """
         check_level(level)
         self._check_of(of)
@@ -213,9 +213,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 ends.append(self._at_all_times(i, of, values, rows, each, n_narrowest))
                 continue
             critical, std = band(errors, rows, level, simultaneous)
-            more = errors.half_count * (1 + simultaneous * max(critical**2 - 1, 0) / 3)
+            correction = errors.half_count * (1 + simultaneous * max(critical**2 - 1, 0) / 3)
             half_width = errors.critical(critical, rows) * std
-            ends.append(wald_intervals(values, rows, half_width, more))
+            ends.append(wald_intervals(values, rows, half_width, correction))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
@@ -227,7 +227,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         Parameters
         ----------
         of : {"population", "users"}, default="population"
-            Whose distributions are compared.
+            Whether the distributions of the populations or of the users are compared.
 
         Returns
         -------
@@ -250,23 +250,25 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def changed(
         self, level: float = 0.95, *, error_rate: str = "fdr", of: str = "population"
     ) -> Discoveries:
-        """Return the categories whose frequency surely changed.
+        """Return the categories with a significantly changed frequency.
 
         Parameters
         ----------
         level : float, default=0.95
             One minus the error rate.
         error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
-            The error rate: the expected share of false ones among those returned (Benjamini and
-            Hochberg, which assumes that errors are not strongly dependent; or Benjamini and
-            Yekutieli, which does not), or the probability that any is false (Holm).
+            The controlled error rate. "fdr" and "fdr_any" control the expected proportion of false
+            discoveries. "fdr" uses the method of Benjamini and Hochberg, which assumes that errors
+            are not strongly dependent. "fdr_any" uses the method of Benjamini and Yekutieli, which
+            allows any dependence. "fwer" controls the probability of any false discovery (Holm).
         of : {"population", "users"}, default="population"
-            Whose frequencies are compared.
+            Whether the frequencies of the populations or of the users are compared.
 
         Returns
         -------
         Discoveries
-            ``changed()[i]`` are the categories of the i-th difference; `p_values` are adjusted.
+            ``changed()[i]`` contains the categories of the i-th difference. The `p_values` are
+            adjusted.
 
         Raises
         ------
@@ -279,8 +281,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         p_values = np.empty(self.shape)
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
-            # A sum that is above 1 by chance takes rare categories to 0, where they seem surer
-            # than they are: so each is also taken to be as frequent as both say of it alone.
+            # If the raw sum is above 1 by chance, the projection moves rare categories to 0, where
+            # the variance is too small. So the variance is also evaluated at the pooled frequency
+            # of each category alone.
             alone = self._pooled(i, of, lambda mean: np.clip(mean, 0, 1))
             variances = np.maximum(errors.variances(), alone.variances())
             deviations = _deviations(difference, errors.half_count, variances)
@@ -290,25 +293,24 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
 
-        The intervals of a difference of two estimates hold at once, so the frame may be sorted and
-        cut. Interval and p-value of a row agree: the p-value is one minus the level at which the
-        interval begins or ends at 0. So it is adjusted for all categories: that any unchanged one
-        has a p-value of at most alpha has the probability alpha. `changed` finds more, by their
-        false-discovery rate.
+        The intervals of one difference are simultaneous, so you may sort and cut the frame. The
+        interval and the p-value of a row agree: the p-value is one minus the level at which the
+        interval begins or ends at 0. So the p-value is adjusted for all categories. The
+        probability is alpha that any unchanged category has a p-value of at most alpha. `changed`
+        finds more categories, because it controls the false-discovery rate.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of a difference hold at once.
+            Probability that all intervals of a difference cover their true differences.
         of : {"population", "users"}, default="population"
-            Whom the differences are between.
+            The compared groups: two populations or the users themselves.
 
         Returns
         -------
         pandas.DataFrame
-            One row per category, with the columns difference, low, high, interval (the level, and
-            that it is of all at once) and p_value; for several estimates, one row per estimate and
-            category.
+            One row per category, with the columns difference, low, high, interval (the simultaneous
+            level) and p_value. For several estimates, one row per estimate and category.
 
         Raises
         ------
@@ -317,12 +319,13 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         """
         pd = import_pandas("EstimateDifference.to_frame")
         low, high = self.confidence_interval(level, of=of, simultaneous=True)
-        p_values, every = np.empty(self.shape), every_category(self.shape[1])
+        p_values = np.empty(self.shape)
+        every = every_category(self.shape[1])
         for i, values in enumerate(self.values):
             errors = self._errors(i, of)
-            largest_of, std = at_once(errors, every)
+            maximum, std = maximum_error(errors, every)
             deviations = _deviations(values, errors.half_count, std**2)
-            p_values[i] = largest_of.p_values(errors.normal_statistics(deviations))
+            p_values[i] = maximum.p_values(errors.normal_statistics(deviations))
         interval = np.full(self.shape, at_level(level) + if_normal(self.one, self.other))
         columns = {"difference": self.values, "low": low, "high": high, "interval": interval}
         columns["p_value"] = p_values
@@ -348,7 +351,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         level: float,
         n_narrowest: int,
     ) -> Ends:
-        """Return intervals of the i-th difference whose level is valid for all looks."""
+        """Return intervals of the i-th difference with a level that is valid for all looks."""
         half_width = np.zeros(rows.shape[0])
         for row, noise in self._rows(i):
             refuse_unknown_tails(noise, "intervals at all times")
@@ -358,7 +361,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return wald_intervals(values, rows, half_width, self._errors(i, of).half_count)
 
     def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
-        """Return values and noise of both estimates that the i-th difference is between."""
+        """Return the values and the noise of both estimates of the i-th difference."""
         rows = []
         for estimate in (self.one, self.other):
             j = i if len(estimate) > 1 else 0
@@ -368,8 +371,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     def _errors(self, i: int, of: str) -> EstimateCovariances:
         """Return the covariances of the i-th difference."""
-        one, other = (covariances(*row, of) for row in self._rows(i))
-        return one.minus(other)
+        first, second = (covariances(*row, of) for row in self._rows(i))
+        return first.minus(second)
 
     def _pooled(
         self, i: int, of: str, project: Callable[[np.ndarray], np.ndarray] = norm_sub
@@ -379,83 +382,87 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
         frequencies = project(mean) if self.one.sums_to_one else np.clip(mean, 0, 1)
-        one, other = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
-        return one.minus(other)
+        first, second = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
+        return first.minus(second)
 
     def _check_of(self, of: str) -> None:
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "With shared users the two samples of a population are not independent: ask "
+                "With shared users the two samples of a population are not independent. Pass "
                 'of="users", or compare collections of different users.'
             )
 
 
 def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) -> np.ndarray:
-    """Return how many standard deviations of a normal variable differences are away from 0."""
-    # Counts that few reports make have longer tails: their third cumulant is at most a report times
-    # the variance, so that by Cornish and Fisher they are u standard deviations away, half a count,
-    # and (u**2 - 1) / 6 reports. Bands of all categories are as much wider.
+    """Return the distances of differences from 0 in standard deviations of a normal variable."""
+    # Counts of few reports have longer tails than a normal variable. Their third cumulant is at
+    # most one report times the variance. So by Cornish and Fisher a quantile is at most u standard
+    # deviations, plus half a count, plus (u**2 - 1) / 6 reports. Simultaneous intervals of all
+    # categories use the same correction.
     std = np.sqrt(np.maximum(variances, 1e-300))
     z = np.maximum(np.abs(values) - half_count, 0) / std
     bend = half_count / 3 / std
     return np.where(z > 1, 2 * (z + bend) / (1 + np.sqrt(1 + 4 * bend * (z + bend))), z)
 
 
-def check_alike(estimates: list[Any], what: str) -> None:
+def check_alike(estimates: list[Any], statement: str) -> None:
     """Raise TypeError or ValueError unless these are raw estimates of the same categories."""
     for estimate in estimates:
         if not hasattr(estimate, "is_raw"):
             raise TypeError(
-                f"A {what} needs FrequencyEstimates, got {type(estimate).__name__}; wrap an array: "
-                "FrequencyEstimate(values, categories, noise)."
+                f"A {statement} needs FrequencyEstimates, got {type(estimate).__name__}. Convert "
+                "an array with FrequencyEstimate(values, categories, noise)."
             )
-        refuse_without_law(estimate, what)
+        refuse_without_law(estimate, statement)
         if estimate.categories.tolist() != estimates[0].categories.tolist():
             raise ValueError(
-                f"A {what} needs the same categories in the same order, got "
+                f"A {statement} needs the same categories in the same order, got "
                 f"{_described(estimates[0])} and {_described(estimate)}."
             )
 
 
-def check_apart(estimates: list[Any], what: str) -> None:
-    """Raise as `check_alike` does, and ValueError if one estimate is given twice."""
-    check_alike(estimates, what)
+def check_apart(estimates: list[Any], statement: str) -> None:
+    """Raise the errors of `check_alike`, and ValueError if one estimate occurs twice."""
+    check_alike(estimates, statement)
     if any(starmap(_are_same, combinations(estimates, 2))):
         raise ValueError(
-            f"A {what} was given one estimate twice, or one checkpoint that was loaded twice: its "
-            "users would count twice."
+            f"A {statement} contains one estimate twice, or one checkpoint that was loaded twice, "
+            "so its users would count twice. Pass each collection once."
         )
 
 
-def _are_same(one: Any, other: Any) -> bool:
-    """Whether two estimates are of the same reports, because other reports have other tallies."""
-    if one is other or one.shards is None or other.shards is None:
-        return one is other
-    tallies = one.shards.of.tallies
+def _are_same(first: Any, second: Any) -> bool:
+    """Return whether two estimates have the same reports, by a comparison of their tallies."""
+    if first is second or first.shards is None or second.shards is None:
+        return first is second
+    tallies = first.shards.of.tallies
     return (
-        np.array_equal(one.values, other.values)
-        and np.array_equal(tallies, other.shards.of.tallies)
-        and _chance_of_equal(one) < _RARE
+        np.array_equal(first.values, second.values)
+        and np.array_equal(tallies, second.shards.of.tallies)
+        and _chance_of_equal(first) < _RARE
     )
 
 
 def _chance_of_equal(estimate: Any) -> float:
     """Return a bound on the probability that reports of other users have the same tallies."""
-    # A number c of a tally counts some of the n reports of a shard. Under epsilon-LDP no user's
-    # probability to be counted is more than k = exp(epsilon) times that of another user, and no
-    # complement is. With mean y = c / n the mean of the users' variances is at least m - m**2 / 4V,
-    # with V = k / (1 + k)**2 and m = min(y, 1 - y, 2V), where the users have two probabilities.
-    # Two normal numbers of this variance round to the same integer with about the density at 0
-    # of their difference. The largest number of a shard may follow from the others.
+    # A number c of a tally counts some of the n reports of a shard. Let y_i be the probability that
+    # user i is counted. Under epsilon-LDP the ratio of two of these probabilities is at most
+    # k = exp(epsilon), and so is the ratio of two complements 1 - y_i. With the mean y = c / n the
+    # mean of the users' variances is at least m - m**2 / 4V, with V = k / (1 + k)**2 and
+    # m = min(y, 1 - y, 2V). This minimum belongs to users with two different probabilities. The
+    # probability that two normal numbers with this variance round to the same integer is about
+    # the density of their difference at 0. The largest number of a shard is left out, because the
+    # others may determine it.
     if estimate.oracle is None:
         return 1.0
-    counts, most = estimate.shards.of, 1 / (2 * np.cosh(estimate.oracle.epsilon / 2)) ** 2
+    counts = estimate.shards.of
+    maximum = 1 / (2 * np.cosh(estimate.oracle.epsilon / 2)) ** 2  # V
     numbers = np.sort(counts.tallies, axis=-1)
     numbers = numbers if numbers.shape[-1] == 1 else numbers[..., :-1]
     sizes = np.maximum(counts.sizes[..., None], 1)
-    shares = np.clip(np.minimum(numbers / sizes, 1 - numbers / sizes), 0, 2 * most)
-    variances = sizes * (shares - shares**2 / (4 * most))
+    shares = np.clip(np.minimum(numbers / sizes, 1 - numbers / sizes), 0, 2 * maximum)
+    variances = sizes * (shares - shares**2 / (4 * maximum))
     return float(np.exp(-np.log(np.maximum(4 * np.pi * variances, 1)).sum() / 2))
 
 

@@ -1,4 +1,4 @@
-"""Discoveries: categories of which something is surely true, and how often that is wrong."""
+"""Discoveries: categories with a significant result, and the error rate of the results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STATEMENTS = {
 
 
 def check_error_rate(error_rate: Any) -> None:
-    """Raise ValueError unless the error rate has a name that is known."""
+    """Raise ValueError unless the error rate has a valid name."""
     if error_rate not in _STATEMENTS:
         known = ", ".join(f'"{name}"' for name in _STATEMENTS)
         raise ValueError(f"Argument error_rate must be one of {known}, got {error_rate!r}.")
 
 
 def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
-    """Return the least alpha at which each of many hypotheses is rejected.
+    """Return the smallest alpha at which each of many hypotheses is rejected.
 
     Shapes: p_values (n_estimates, d) -> (n_estimates, d).
     """
@@ -50,33 +50,32 @@ def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discoveries:
-    """Categories of which something is surely true, with the rate at which that is wrong.
+    """Categories with a significant result, and the error rate of these results.
 
     Parameters
     ----------
     categories : ndarray of shape (d,)
         All categories.
     mask : ndarray of shape (n_estimates, d)
-        Which of them were discovered, for each estimate.
+        True for the discovered categories, for each estimate.
     p_values : ndarray of shape (n_estimates, d)
-        Adjusted p-values: the least error rate at which a category is discovered.
+        Adjusted p-values: the smallest error rate at which a category is discovered.
     what : str
-        What was discovered, such as "above 0".
+        The property of the discovered categories, such as "above 0".
     level : float
         One minus the error rate.
     error_rate : {"fdr", "fdr_any", "fwer"}
-        The error rate that `level` is about: the false-discovery rate (with or without an
-        assumption on how the errors depend on each other), or the probability of any false
-        discovery.
+        The error rate of `level`: the false-discovery rate ("fdr" assumes that errors are not
+        strongly dependent, "fdr_any" does not), or the probability of any false discovery ("fwer").
 
     Examples
     --------
     >>> from sklearn_ldp import OUE
     >>> oracle = OUE(3.0, categories=["a", "b", "c", "d"], random_state=0)
-    >>> found = oracle.fit_transform(["a"] * 9000 + ["b"] * 1000).detected(0.99)
-    >>> found
+    >>> discoveries = oracle.fit_transform(["a"] * 9000 + ["b"] * 1000).detected(0.99)
+    >>> discoveries
     2 of 4 categories are above 0 (false-discovery rate at most 0.01): a, b
-    >>> found[0].tolist()
+    >>> discoveries[0].tolist()
     ['a', 'b']
     """
 
@@ -95,41 +94,41 @@ class Discoveries:
         return self.categories[self.mask[i]]
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{count:,}" for count in self.mask.sum(axis=1))
+        counts = ", ".join(f"{count:,}" for count in self.mask.sum(axis=1))
         text = (
-            f"{found} of {len(self.categories):,} categories are {self.what} "
+            f"{counts} of {len(self.categories):,} categories are {self.what} "
             f"({_STATEMENTS[self.error_rate]} at most {1 - self.level:.3g})"
         )
         if len(self) != 1 or not self.mask.any():
             return text
         surest = np.argsort(self.p_values[0], kind="stable")[: self.mask.sum()]
-        shown = ", ".join(str(one) for one in self.categories[surest[:_MOST_NAMES]])
-        return f"{text}: {shown}{', ...' * (len(surest) > _MOST_NAMES)}"
+        names = ", ".join(str(category) for category in self.categories[surest[:_MOST_NAMES]])
+        return f"{text}: {names}{', ...' * (len(surest) > _MOST_NAMES)}"
 
 
 def discoveries(
-    categories: np.ndarray, p_values: np.ndarray, what: str, level: float, error_rate: str
+    categories: np.ndarray, p_values: np.ndarray, statement: str, level: float, error_rate: str
 ) -> Discoveries:
     """Return the discoveries among p-values of shape (n_estimates, d)."""
     adjusted = adjusted_p_values(p_values, error_rate)
     mask = adjusted <= 1 - level
-    return Discoveries(categories, mask, adjusted, what, level, error_rate)
+    return Discoveries(categories, mask, adjusted, statement, level, error_rate)
 
 
 # -- exact tests of counts --------------------------------------------------------------------
 def detected(
     estimate: Estimate, level: float, threshold: float, error_rate: str, of: str
 ) -> Discoveries:
-    """Return the result of `FrequencyEstimate.detected`, whose arguments these are."""
+    """Return the result of `FrequencyEstimate.detected` for the same arguments."""
     check_level(level)
     check_error_rate(error_rate)
     if not (isinstance(threshold, Real) and 0 <= float(threshold) < 1):
-        raise ValueError(f"Argument threshold must fulfil 0 <= threshold < 1, got {threshold!r}.")
+        raise ValueError(f"Argument threshold must satisfy 0 <= threshold < 1, got {threshold!r}.")
     rows = covariances_of_rows(estimate, of, "detection")
     p_values = [_p_values(*row, float(threshold)) for row in rows]
-    what = f"above {threshold:g}"
+    statement = f"above {threshold:g}"
     stacked = np.reshape(p_values, estimate.shape)
-    return discoveries(estimate.categories, stacked, what, level, error_rate)
+    return discoveries(estimate.categories, stacked, statement, level, error_rate)
 
 
 def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: float) -> np.ndarray:
@@ -140,34 +139,39 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
     law = covariances.binomial
     if law is None:
         raise ValueError(
-            "Detection needs reports that support a category or do not (p and q), as of OLH or one "
-            "block of HadamardResponse; confidence_interval(simultaneous=True) works for all."
+            "Detection needs reports that support categories (with p and q), such as reports of "
+            "OLH or of HadamardResponse with one block. Use "
+            "confidence_interval(simultaneous=True), which is available for all oracles."
         )
-    n, counts = round(covariances.n_samples), covariances.support_counts(values)
-    # Of all frequencies up to the threshold, the threshold itself makes large counts most likely.
+    n = round(covariances.n_samples)
+    counts = covariances.support_counts(values)
+    # Among all frequencies up to the threshold, the threshold itself makes large counts most
+    # likely.
     n_above = math.floor(threshold * n + 1e-9)
     if covariances.is_sampled:
-        # The count of a part of the users is a sum of independent draws of unequal chances, whose
-        # tails are lighter than these (Hoeffding 1956).
+        # The count of a part of the users is a sum of independent draws with unequal probabilities.
+        # Its tails are lighter than these (Hoeffding 1956).
         return stats.binom.sf(counts - 1, n, law.q + (law.p - law.q) * threshold)
     if n_above == 0:
         return stats.binom.sf(counts - 1, n, law.q)
     return tails_of_sum(counts, (n_above, law.p), (n - n_above, law.q))
 
 
-def tails_of_sum(counts: np.ndarray, *laws: tuple[int, float]) -> np.ndarray:
+def tails_of_sum(counts: np.ndarray, *binomials: tuple[int, float]) -> np.ndarray:
     """Return the probabilities that the sum of two binomial counts reaches these counts."""
     from scipy.signal import fftconvolve  # slow to import, and rarely needed
 
-    first, probabilities = 0, np.ones(1)
-    for n, p in laws:
+    first = 0
+    probabilities = np.ones(1)
+    for n, p in binomials:
         radius = _WINDOW * math.sqrt(n * p * (1 - p)) + _WINDOW**2
-        start, stop = max(0, math.floor(n * p - radius)), min(n, math.ceil(n * p + radius))
-        law = stats.binom.pmf(np.arange(start, stop + 1), n, p)
+        start = max(0, math.floor(n * p - radius))
+        stop = min(n, math.ceil(n * p + radius))
+        added = stats.binom.pmf(np.arange(start, stop + 1), n, p)
         probabilities = (
-            np.convolve(probabilities, law)
-            if min(len(law), len(probabilities)) < 1_000
-            else np.maximum(fftconvolve(probabilities, law), 0)
+            np.convolve(probabilities, added)
+            if min(len(added), len(probabilities)) < 1_000
+            else np.maximum(fftconvolve(probabilities, added), 0)
         )
         first += start
     tails = np.r_[np.cumsum(probabilities[::-1])[::-1], 0.0]

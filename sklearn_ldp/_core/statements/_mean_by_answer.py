@@ -19,8 +19,8 @@ from ._described import POPULATION, describe_nothing, rows_of
 from ._intervals import ConfidenceInterval
 from ._statements import at_level, check_level
 
-_MOST_ANSWERS = 100  # categories: sums over all pairs of them are made
-_ROWS = 1 << 16  # that are decoded at a time
+_MOST_ANSWERS = 100  # categories, because of the sums over all pairs of categories
+_ROWS = 1 << 16  # decoded together
 
 
 class MeanDifference(NamedTuple):
@@ -43,22 +43,22 @@ class MeanDifference(NamedTuple):
 
 
 class Means(Reported):
-    """Mixin of means with names and intervals: their table and their picture."""
+    """Mixin of means with names and intervals: their table and their plot."""
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
-        """The names, the means, and further columns of the table."""
+        """Return the names, the means, and further columns of the table."""
         raise NotImplementedError
 
     def confidence_interval(self, level: float = 0.95) -> Any:
-        """Return the ends of the intervals, each for itself."""
+        """Return the ends of the individual intervals."""
         raise NotImplementedError
 
     def _variance_of_difference(self, i: int, j: int) -> float:
-        """The variance of the difference of two means, about the population."""
+        """Return the variance of the difference of two means of the population."""
         raise NotImplementedError
 
     def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
-        """Return how much larger the mean of `a` is than that of `b`.
+        """Return the mean of `a` minus the mean of `b`.
 
         Parameters
         ----------
@@ -70,8 +70,8 @@ class Means(Reported):
         Returns
         -------
         MeanDifference
-            The difference, its standard error about the population that the people are a random
-            sample of, `low` and `high`.
+            The difference, its standard error, `low` and `high`. The standard error is about the
+            population that the people are a random sample of.
 
         Raises
         ------
@@ -79,10 +79,12 @@ class Means(Reported):
             If there is no such category or group, or the level is not in [0.5, 1).
         """
         check_level(level)
-        known, means, _ = self._means()
-        if missing := [one for one in (a, b) if one not in known]:
-            raise ValueError(f"There is no mean of {missing[0]!r}: they are of {list(known)}.")
-        i, j = known.index(a), known.index(b)
+        names, means, _ = self._means()
+        if missing := [name for name in (a, b) if name not in names]:
+            raise ValueError(
+                f"There is no mean of {missing[0]!r}. The means belong to {list(names)}."
+            )
+        i, j = names.index(a), names.index(b)
         value = float(means[i] - means[j])
         error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
         half = float(ndtri(0.5 + level / 2)) * error
@@ -94,13 +96,13 @@ class Means(Reported):
         Parameters
         ----------
         level : float, default=0.95
-            Level of the intervals, each for itself.
+            Level of each individual interval.
 
         Returns
         -------
         pandas.DataFrame
-            One row per mean, with the columns mean, low, high, standard_error, and share (of a
-            category) or n_samples (of a group).
+            One row per mean, with the columns mean, low, high, standard_error, and share (for
+            categories) or n_samples (for groups).
         """
         pd = import_pandas(f"{type(self).__name__}.to_frame")
         names, means, more = self._means()
@@ -113,14 +115,14 @@ class Means(Reported):
         Parameters
         ----------
         level : float, default=0.95
-            Level of the intervals, each for itself.
+            Level of each individual interval.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            The axes. If None, a new figure is created.
 
         Returns
         -------
         matplotlib Axes
-            The axes drawn on.
+            The axes with the plot.
         """
         from matplotlib.figure import Figure
 
@@ -140,12 +142,14 @@ def fieller(
     """Return the ends of the intervals of ratios of sums (Fieller, JRSS B 16, 1954).
 
     Shapes: sums, products (d,) -> (d,).
-    moments: the variance of `sums`, its covariance with `products`, and the variance of these.
-    bounds: the ends where the denominator may be 0.
+    moments: the variance of `sums`, its covariance with `products`, and the variance of `products`.
+    bounds: the ends if the denominator may be 0.
     """
-    # The ratios t with (products - t sums)**2 <= u**2 (c - 2 b t + a t**2).
+    # The interval contains the ratios t with (products - t sums)**2 <= u**2 (c - 2 b t + a t**2).
     a, b, c = moments
-    x, y, z = sums**2 - u**2 * a, products * sums - u**2 * b, products**2 - u**2 * c
+    x = sums**2 - u**2 * a
+    y = products * sums - u**2 * b
+    z = products**2 - u**2 * c
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(y**2 - x * z, 0))
         is_there = (x > 0) & (sums > 0)
@@ -154,12 +158,12 @@ def fieller(
 
 
 class MeansByAnswer(Means):
-    """The mean of an outcome in each true category: what `mean_by_answer` returns.
+    """The mean of an outcome in each true category, as `mean_by_answer` returns it.
 
     Parameters
     ----------
     parts : list of (ndarray, ndarray, ndarray)
-        Decoded reports of shape (n, d), outcomes (n,) and weights (n,), piece by piece.
+        Decoded reports of shape (n, d), outcomes (n,) and weights (n,), in pieces.
     categories : ndarray of shape (d,)
         The true answers.
 
@@ -168,13 +172,13 @@ class MeansByAnswer(Means):
     categories : ndarray of shape (d,)
         The true answers.
     values : ndarray of shape (d,)
-        Mean of the outcome among those who have each of them; NaN where hardly anybody does.
+        Mean of the outcome among the people with each answer; NaN for answers of too few people.
     standard_errors : ndarray of shape (d,)
-        Their standard errors, about the population that the people are a random sample of.
+        Standard errors of the means of the population that the people are a random sample of.
     shares : ndarray of shape (d,)
-        Estimated share of people with each answer, weighted as the means are.
+        Estimated share of people with each answer, with the same weights as the means.
     reasons : dict
-        Why the value of a category is NaN.
+        For each category with the value NaN, the reason.
     """
 
     categories: np.ndarray
@@ -184,7 +188,8 @@ class MeansByAnswer(Means):
     reasons: dict[Any, str]
 
     def __init__(self, parts: list[Any], categories: np.ndarray) -> None:
-        self._parts, self.categories = parts, categories
+        self._parts = parts
+        self.categories = categories
         total = sum(w.sum() for _, _, w in parts)
         sums: Any = sum(w @ decoded for decoded, _, w in parts)
         squares: Any = sum(w**2 @ decoded**2 for decoded, _, w in parts)
@@ -195,8 +200,10 @@ class MeansByAnswer(Means):
         self.values = np.where(is_there, means, np.nan)
         self.reasons = {
             category: f"its share, {share:.3g}, is within two standard errors of 0"
-            for category, share, one in zip(categories.tolist(), self.shares, is_there, strict=True)
-            if not one
+            for category, share, is_known in zip(
+                categories.tolist(), self.shares, is_there, strict=True
+            )
+            if not is_known
         }
         self._covariance = np.zeros((len(sums), len(sums)))
         for decoded, z, w in parts:
@@ -208,14 +215,14 @@ class MeansByAnswer(Means):
 
     def __repr__(self) -> str:
         numbers = [
-            f"{value:.4g} +- {error:.2g}" if value == value else "nan: hardly anybody has it"
+            f"{value:.4g} +- {error:.2g}" if value == value else "nan (too few people)"
             for value, error in zip(self.values, self.standard_errors, strict=True)
         ]
         lines = labelled_lines(named_missing(self.categories).tolist(), numbers)
         return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Return confidence intervals of the means, each for itself, by Fieller's method.
+        """Return individual confidence intervals of the means, by Fieller's method.
 
         Parameters
         ----------
@@ -225,12 +232,12 @@ class MeansByAnswer(Means):
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (d,). If a category may be nobody's at this level, the
-            ends are the smallest and the largest outcome.
+            `low` and `high`, each of shape (d,). If the frequency of a category may be 0 at this
+            level, the ends are the smallest and the largest outcome.
         """
-        # Few people have rare outcomes, so their sum is skewed, and its estimated variance is
-        # too small where it is small. As Agresti and Coull do for a proportion, the variance
-        # counts u**2 / 2 more reports of each extreme outcome.
+        # Few people have rare outcomes, so the sum of the outcomes is skewed, and its estimated
+        # variance is too small if the sum is small. Like the interval of Agresti and Coull for a
+        # proportion, the variance counts u**2 / 2 more reports of each extreme outcome.
         check_level(level)
         u = ndtri(0.5 + level / 2)
         outcomes = np.array([(z.min(), z.max()) for _, z, _ in self._parts])
@@ -239,7 +246,8 @@ class MeansByAnswer(Means):
         moments: list[Any] = [0.0, 0.0, 0.0]
         largest = np.max([(w[:, None] * abs(x)).max(axis=0) for x, _, w in self._parts], axis=0)
         for decoded, z, w in self._parts:
-            sums, products = sums + w @ decoded, products + (w * z) @ decoded
+            sums = sums + w @ decoded
+            products = products + (w * z) @ decoded
             moments = [m + (w**2 * z**k) @ decoded**2 for k, m in enumerate(moments)]
         more = u**2 / 2 * largest**2
         moments = [m + more * np.sum(extremes**k) for k, m in enumerate(moments)]
@@ -257,13 +265,13 @@ class MeansByAnswer(Means):
         Parameters
         ----------
         q : float
-            In (0, 1); 0.5 asks for the median.
+            The probability of the quantile, in (0, 1). 0.5 is the median.
 
         Returns
         -------
         ndarray of shape (d,)
-            The least outcome at which the estimated distribution, made to rise, reaches q; NaN
-            where `values` is.
+            The smallest outcome at which the estimated distribution function, made nondecreasing,
+            reaches q; NaN for categories with the value NaN.
         """
         if not 0 < q < 1:
             raise ValueError(f"A quantile needs q in (0, 1), got {q!r}.")
@@ -271,8 +279,8 @@ class MeansByAnswer(Means):
         order = np.argsort(outcomes, kind="stable")
         weighted = np.concatenate([w[:, None] * decoded for decoded, _, w in self._parts])[order]
         below = np.maximum.accumulate(np.cumsum(weighted, axis=0), axis=0)
-        found = outcomes[order[np.argmax(below >= q * weighted.sum(axis=0), axis=0)]]
-        return np.where(np.isnan(self.values), np.nan, found)
+        places = np.argmax(below >= q * weighted.sum(axis=0), axis=0)
+        return np.where(np.isnan(self.values), np.nan, outcomes[order[places]])
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
         more = {"standard_error": self.standard_errors, "share": self.shares}
@@ -298,7 +306,7 @@ class MeansByAnswer(Means):
             "rows": [row for row in rows_of(table) if row["mean"] == row["mean"]],
             "may_be_said": [],
             "may_not_be_said": [
-                f"What the mean of {name!r} is: {why}." for name, why in self.reasons.items()
+                f"The mean of {name!r}: {reason}." for name, reason in self.reasons.items()
             ],
             "made_by": "",
         }
@@ -309,11 +317,12 @@ class MeansByAnswer(Means):
 def mean_by_answer(
     outcome: ArrayLike, reports: Any, oracle: Any, *, sample_weight: ArrayLike | None = None
 ) -> MeansByAnswer:
-    """Return the mean of an outcome among those who truly have each answer.
+    """Return the mean of an outcome among the people with each true answer.
 
-    Whoever splits an outcome by *reported* answers mixes the groups, as some reports are random.
-    Each report alone gives an unbiased estimate of who has which answer, which may be negative, and
-    the means are ratios of sums of these. Standard errors are of the sandwich form.
+    A split of the outcome by *reported* answers mixes the groups, because some reports are random.
+    Each report alone gives unbiased estimates of the indicators of a person's answer, which may be
+    negative. The means are ratios of sums of these estimates. Standard errors have the sandwich
+    form.
 
     Privacy: costs none; the outcome is public.
 
@@ -321,12 +330,12 @@ def mean_by_answer(
     ----------
     outcome : array-like of shape (n,)
         A number for each person.
-    reports : array-like whose first axis is the n persons
+    reports : array-like with the n persons as the first axis
         The report of each person.
     oracle : oracle, or sequence of n oracles
-        The oracle of the reports; of each of them, where they have several budgets.
+        The oracle of the reports. If the reports have several budgets, the oracle of each report.
     sample_weight : array-like of shape (n,), default=None
-        How much each person counts.
+        The weight of each person. If None, all weights are 1.
 
     Returns
     -------
@@ -357,33 +366,39 @@ def mean_by_answer(
       fast 1.99 +- 0.025
       slow 4.009 +- 0.026
     """
-    z, n = np.asarray(outcome, dtype=float), len(reports)
+    z = np.asarray(outcome, dtype=float)
+    n = len(reports)
     w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     check_consistent_length(z, reports, w)
     if z.ndim != 1 or not np.isfinite(z).all() or not np.isfinite(w).all() or np.any(w < 0):
         raise ValueError(
-            "mean_by_answer needs a finite outcome for each person, and weights of at least 0: "
-            "leave out people without an outcome, together with their reports."
+            "mean_by_answer needs a finite outcome for each person, and weights of at least 0. "
+            "Leave out people without an outcome, together with their reports."
         )
     is_several = isinstance(oracle, Sequence) or getattr(oracle, "ndim", 0) == 1
     groups: list[tuple[Any, np.ndarray]] = [(oracle, np.arange(n))] if n else []
     if is_several:
         check_consistent_length(oracle, z)
-        distinct, first = np.unique([id(one) for one in oracle], return_inverse=True)
+        distinct, first = np.unique([id(each) for each in oracle], return_inverse=True)
         places = [np.flatnonzero(first == k) for k in range(len(distinct))]
         groups = [(oracle[chosen[0]], chosen) for chosen in places]
-    rows, parts, categories = np.asarray(reports), [], None
-    for one, chosen in groups:
-        protocol = one.protocol()
-        own, d = protocol.domain.categories, protocol.domain.size
+    rows = np.asarray(reports)
+    parts = []
+    categories = None
+    for group_oracle, chosen in groups:
+        protocol = group_oracle.protocol()
+        own = protocol.domain.categories
+        d = protocol.domain.size
         if categories is not None and own.tolist() != categories.tolist():
-            raise ValueError("mean_by_answer needs oracles of the same categories.")
+            raise ValueError("mean_by_answer needs oracles with the same categories.")
         if d > _MOST_ANSWERS or not hasattr(protocol.mechanism, "decode_each"):
             raise ValueError(
-                f"mean_by_answer takes up to {_MOST_ANSWERS} categories, of an oracle of one "
-                f"report a person, got {d:,} by {protocol.name}: ask for fewer, with GRR."
+                f"mean_by_answer needs at most {_MOST_ANSWERS} categories and an oracle with one "
+                f"report per person, got {d:,} categories and {protocol.name}. Use GRR with fewer "
+                "categories."
             )
-        categories, checked = own, protocol.check(reports if not is_several else rows[chosen])
+        categories = own
+        checked = protocol.check(reports if not is_several else rows[chosen])
         for start in range(0, len(chosen), _ROWS):
             decoded = protocol.mechanism.decode_each(checked[start : start + _ROWS])
             part = chosen[start : start + _ROWS]

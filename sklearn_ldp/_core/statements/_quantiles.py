@@ -1,4 +1,4 @@
-"""Quantiles of a number whose bins were estimated, with intervals that hold within bins, too."""
+"""Quantiles of a number from estimated bins, with intervals for any distribution within bins."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def quantiles(
 ) -> Quantiles:
     """Return quantiles of a number, such as its median, with intervals.
 
-    A quantile is where the distribution function reaches a probability. Its interval is where the
-    intervals of the distribution function allow that: the band turned on its side.
+    A quantile is the point at which the distribution function reaches a probability. Its interval
+    contains all points at which the intervals of the distribution function contain this
+    probability.
 
     Privacy: costs none.
 
@@ -50,33 +51,35 @@ def quantiles(
     ----------
     estimate : FrequencyEstimate
         An estimate of bins between bounds, such as ``Domain.bins(64, bounds=(0, 100))``. The values
-        may be post-processed; the intervals are those of the raw estimate.
+        may be post-processed. The intervals belong to the raw estimate.
     probabilities : array-like of shape (n_quantiles,)
-        Which quantiles, each in (0, 1); 0.5 is the median.
+        The probabilities of the quantiles, each in (0, 1). 0.5 is the median.
     level : float, default=0.95
-        Probability that an interval covers its quantile; with `simultaneous`, that all do at once,
-        whatever their number.
+        Probability that a single interval covers its quantile. With `simultaneous`, the probability
+        that all intervals cover their quantiles, for any number of quantiles.
     simultaneous : bool, default=False
-        Whether the level is that of all quantiles at once.
+        Whether the level is simultaneous for all quantiles.
     of : {"users", "population"}, default="users"
-        Whose quantiles these are, see :mod:`sklearn_ldp.inference`.
+        Whether the quantiles are about the users or their population. See
+        :mod:`sklearn_ldp.inference`.
     spread : {"any", "even"}, default="any"
-        How users may be spread within a bin. Values always assume that it is evenly. Intervals of
-        "any" hold in any case: they are made of whole bins. Those of "even" assume what values do,
-        and are about a bin shorter. Where numbers are heaped (whole years in bins of one and a
-        half) they miss more often than they say; heaps that can be seen make a warning.
+        The assumed distribution of users within a bin. Values always assume an even distribution.
+        Intervals of "any" are valid for any distribution, because they consist of whole bins.
+        Intervals of "even" assume an even distribution and are about a bin shorter. If numbers are
+        heaped (whole years in bins of one and a half), these intervals miss more often than stated.
+        Visible heaps cause a warning.
 
     Returns
     -------
     Quantiles
-        `value`, `low` and `high`. A value is where the closest distribution function that does not
-        fall reaches the probability, on a straight line within a bin.
+        `value`, `low` and `high`. A value is the point at which the closest nondecreasing
+        distribution function reaches the probability, by linear interpolation within a bin.
 
     Raises
     ------
     ValueError
-        If the categories are no bins between bounds, if a probability is not in (0, 1), if the
-        noise of the raw estimate is not known, or if `spread` is neither.
+        If the categories are not bins between bounds, if a probability is not in (0, 1), if the
+        noise of the raw estimate is not known, or if `spread` is not one of the two values.
 
     Examples
     --------
@@ -88,45 +91,49 @@ def quantiles(
     >>> [end.round(1).item() for end in median]
     [42.0, 40.0, 44.0]
     """
-    ends, wanted = _checked(estimate, probabilities)
+    ends, targets = _checked(estimate, probabilities)
     check_spread(spread, "quantiles")
     raw = estimate.as_raw()
     if spread == "even":
         warn_of_heaps(covariances_of_rows(raw, of, "confidence interval"), 3)
     low, high = confidence_interval(raw, level, prefixes(), simultaneous, of, "each")
-    value, found = quantile_values(estimate, wanted), []
+    value = quantile_values(estimate, targets)
+    invert = _crossings if spread == "even" else _bins
+    intervals = []
     for start, stop in zip(low, high, strict=True):
-        if simultaneous:  # the function lies within the band everywhere, and does not fall
-            start, stop = np.maximum.accumulate(start), np.minimum.accumulate(stop[::-1])[::-1]
-        found.append((_crossings if spread == "even" else _bins)(start, stop, ends, wanted))
-    low, high = (np.stack(each) for each in zip(*found, strict=True))
+        if simultaneous:  # the nondecreasing function lies within the whole band
+            start = np.maximum.accumulate(start)
+            stop = np.minimum.accumulate(stop[::-1])[::-1]
+        intervals.append(invert(start, stop, ends, targets))
+    low, high = (np.stack(each) for each in zip(*intervals, strict=True))
     if estimate.domain.integers:
-        low, high = np.floor(low + 0.5), np.ceil(high - 0.5)
+        low = np.floor(low + 0.5)
+        high = np.ceil(high - 0.5)
     return Quantiles(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def quantile_values(estimate: Estimate, probabilities: ArrayLike) -> np.ndarray:
-    """Return quantiles of the values of an estimate as they are.
+    """Return quantiles of the values of an estimate, without intervals.
 
     Shapes: probabilities (n_quantiles,) -> (n_estimates, n_quantiles).
     """
-    ends, wanted = _checked(estimate, probabilities)
+    ends, targets = _checked(estimate, probabilities)
     sums = np.cumsum(estimate.values, axis=1)
     sums = np.maximum(sums, 0) if getattr(estimate, "clip_answers", False) else sums
     rows = [isotonic_regression(row[:-1]).x for row in sums]
-    values = np.array([_reached(rising, ends, wanted) for rising in rows])
-    values = values.reshape(len(rows), len(wanted))
-    # A whole number a reaches from a - 1/2 to a + 1/2.
+    values = np.array([_reached(rising, ends, targets) for rising in rows])
+    values = values.reshape(len(rows), len(targets))
+    # The interval from a - 1/2 to a + 1/2 belongs to the whole number a.
     return np.ceil(values - 0.5) if estimate.domain.integers else values
 
 
 def _checked(estimate: Estimate, probabilities: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the bins, and the probabilities as an array."""
     ends = ends_of(estimate.domain, "quantiles")
-    wanted = np.atleast_1d(np.asarray(probabilities, dtype=float))
-    if wanted.ndim != 1 or not wanted.size or not np.all((wanted > 0) & (wanted < 1)):
+    targets = np.atleast_1d(np.asarray(probabilities, dtype=float))
+    if targets.ndim != 1 or not targets.size or not np.all((targets > 0) & (targets < 1)):
         raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
-    return ends, wanted
+    return ends, targets
 
 
 def quartiles(estimate: Estimate) -> str:
@@ -134,37 +141,40 @@ def quartiles(estimate: Estimate) -> str:
     ends = getattr(estimate.domain, "ends", None)
     if ends is None or len(estimate) != 1:
         return ""
-    found = quantile_values(estimate, [0.25, 0.5, 0.75])[0]
-    first, median, third = number_texts(found, 4, ends)
+    values = quantile_values(estimate, [0.25, 0.5, 0.75])[0]
+    first, median, third = number_texts(values, 4, ends)
     return f"median {median}, quartiles {first} and {third}"
 
 
-def _reached(rising: np.ndarray, ends: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Where a function that rises from 0 to 1, straight within a bin, reaches probabilities."""
+def _reached(rising: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the points at which a piecewise linear distribution function reaches probabilities."""
     shares = np.concatenate([[0.0], np.clip(rising, 0, 1), [1.0]])
-    after = np.searchsorted(shares, asked, side="left")
+    after = np.searchsorted(shares, targets, side="left")
     start, stop = shares[after - 1], shares[after]
-    inside = (asked - start) / (stop - start)
+    inside = (targets - start) / (stop - start)
     return ends[after - 1] + inside * (ends[after] - ends[after - 1])
 
 
 def _crossings(
-    low: np.ndarray, high: np.ndarray, ends: np.ndarray, asked: np.ndarray
+    low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the upper ends first reach each probability, and the lower ends last do."""
+    """Return the first points of the upper ends and the last points of the lower ends."""
     last = np.minimum.accumulate(low[-2::-1])[::-1]
-    return _reached(np.maximum.accumulate(high[:-1]), ends, asked), _reached(last, ends, asked)
+    return _reached(np.maximum.accumulate(high[:-1]), ends, targets), _reached(last, ends, targets)
 
 
 def _bins(
-    low: np.ndarray, high: np.ndarray, ends: np.ndarray, asked: np.ndarray
+    low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the bins that may hold each quantile."""
-    # A quantile is in bin j if the distribution function is below its probability where the bin
-    # begins, and not below it where the bin ends. Both are allowed unless their intervals say
-    # no.
-    may_hold = (np.r_[0.0, low[:-1]] < asked[:, None]) & (np.r_[high[:-1], 1.0] >= asked[:, None])
-    # Where no bin may, the value alone is left.
-    first = np.where(may_hold.any(axis=1), ends[may_hold.argmax(axis=1)], np.inf)
-    last = np.where(may_hold.any(axis=1), ends[::-1][may_hold[:, ::-1].argmax(axis=1)], -np.inf)
+    """Return the ends of the bins that may contain each quantile."""
+    # A quantile is in bin j if the distribution function is below its probability at the beginning
+    # of the bin, and not below it at the end of the bin. A bin is possible if the intervals of
+    # the distribution function allow both.
+    is_below = np.r_[0.0, low[:-1]] < targets[:, None]
+    is_reached = np.r_[high[:-1], 1.0] >= targets[:, None]
+    is_possible = is_below & is_reached
+    # If no bin is possible, the interval is the value alone.
+    is_any = is_possible.any(axis=1)
+    first = np.where(is_any, ends[is_possible.argmax(axis=1)], np.inf)
+    last = np.where(is_any, ends[::-1][is_possible[:, ::-1].argmax(axis=1)], -np.inf)
     return first, last

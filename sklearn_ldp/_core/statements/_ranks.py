@@ -1,4 +1,4 @@
-"""Ranks with intervals, and how sure the membership in the top k is."""
+"""Confidence intervals of ranks, and the significant members of the top k."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ._covariances import (
 from ._intervals import stacked
 from ._statements import check_level
 
-_FEW = 300  # categories: below it, the covariances of all pairs are taken into account
+_FEW = 300  # categories; below this number, the covariances of all pairs are used
 
 
 class RankInterval(NamedTuple):
-    """Lower and upper ends of intervals of ranks; rank 1 is that of the most frequent category.
+    """Lower and upper ends of intervals of ranks; rank 1 is the most frequent category.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class RankInterval(NamedTuple):
 
 
 class TopCategories(NamedTuple):
-    """Which categories are among the k most frequent: boolean ndarrays of shape (n_estimates, d).
+    """Membership of categories in the k most frequent: boolean ndarrays.
 
     Parameters
     ----------
     surely : ndarray of shape (n_estimates, d)
-        Categories that are among them.
+        True for categories that are significantly among the k most frequent.
     possibly : ndarray of shape (n_estimates, d)
-        Categories that may be; all others are not.
+        True for categories that may be among the k most frequent. All others are significantly not.
     """
 
     surely: np.ndarray
@@ -51,12 +51,13 @@ class TopCategories(NamedTuple):
 
 
 def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
-    """Return intervals of the ranks of all categories that hold at once.
+    """Return simultaneous intervals of the ranks of all categories.
 
-    Category v is surely above w if their estimates differ by more than the largest of all pairwise
-    differences would if all frequencies were equal (Tukey's studentised range), in units of the
-    standard deviation of the difference. A category's rank then lies between one plus the number
-    of categories surely above it, and d minus the number surely below it.
+    Category v is significantly above w if the difference of their estimates exceeds a critical
+    value, in units of its standard deviation. The critical value is a quantile of the largest
+    pairwise difference if all frequencies are equal (Tukey's studentized range). The rank of a
+    category then lies between one plus the number of categories significantly above it, and d
+    minus the number of categories significantly below it.
 
     Privacy: costs none.
 
@@ -65,15 +66,16 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     estimate : FrequencyEstimate
         A raw estimate with a noise model.
     level : float, default=0.95
-        Probability that all intervals hold at once.
+        Probability that all intervals contain the true ranks.
     of : {"users", "population"}, default="users"
-        Whose frequencies are ranked, see :mod:`sklearn_ldp.inference`.
+        Whether the frequencies of the users or of their population are ranked. See
+        :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
     RankInterval
-        `low` and `high`, each of shape (n_estimates, d). Equally frequent categories share all the
-        ranks that they take up, and the intervals contain each of these.
+        `low` and `high`, each of shape (n_estimates, d). Equally frequent categories share several
+        ranks, and the interval of each of these categories contains all these ranks.
 
     Raises
     ------
@@ -82,9 +84,9 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
 
     Notes
     -----
-    With fewer than 300 categories the exact covariance of each pair is used. With more, the errors
-    are taken as uncorrelated, which they nearly are then. The intervals are conservative: all
-    frequencies equal is the worst case.
+    With fewer than 300 categories the exact covariance of each pair is used. With more categories
+    the errors are nearly uncorrelated, and the method assumes that they are uncorrelated. The
+    intervals are conservative, because equal frequencies are the worst case.
 
     References
     ----------
@@ -105,8 +107,9 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     """
     check_level(level)
     refuse_unknown_tails(estimate.noise, "intervals of ranks")
-    rows, d = covariances_of_rows(estimate, of, "interval of ranks"), estimate.shape[1]
-    # Of a single category there is no range.
+    rows = covariances_of_rows(estimate, of, "interval of ranks")
+    d = estimate.shape[1]
+    # The studentized range needs at least two categories.
     critical = stats.studentized_range.ppf(level, max(d, 2), np.inf) / np.sqrt(2)
     return RankInterval(*stacked([_ranks_of_row(*row, critical) for row in rows], d))
 
@@ -114,7 +117,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
 def top_categories(
     estimate: Estimate, k: int, level: float = 0.95, *, of: str = "users"
 ) -> TopCategories:
-    """Return which categories surely are, and which may be, among the k most frequent.
+    """Return the categories that significantly are, or may be, among the k most frequent.
 
     Privacy: costs none.
 
@@ -125,9 +128,10 @@ def top_categories(
     k : int
         Number of most frequent categories.
     level : float, default=0.95
-        Probability that both statements are true of all categories at once.
+        Probability that both statements are true for all categories simultaneously.
     of : {"users", "population"}, default="users"
-        Whose most frequent categories these are, see :mod:`sklearn_ldp.inference`.
+        Whether the frequencies of the users or of their population are compared. See
+        :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -137,7 +141,7 @@ def top_categories(
     Raises
     ------
     ValueError
-        If k is not an integer >= 1, or as for :func:`ranks`.
+        If k is not an integer >= 1, or for the reasons of :func:`ranks`.
 
     Examples
     --------
@@ -158,35 +162,42 @@ def top_categories(
 def _ranks_of_row(
     values: np.ndarray, covariances: EstimateCovariances, critical: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    d, variances, covariance = len(values), covariances.variances(), None
+    d = len(values)
+    variances = covariances.variances()
+    covariance = None
     if covariances.is_of_counts:  # a difference has shorter tails than the error of one count
         critical = float(np.max(covariances.critical(critical)))
     if d < _FEW:
-        with suppress(ValueError):  # how the errors of pairs go together is not known
+        with suppress(ValueError):  # the covariances are not known
             covariance = covariances.covariance(every_category(d))
     if covariance is not None:
-        of_pairs = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
-        margins = critical * np.sqrt(np.maximum(of_pairs, 0))
+        pair_variances = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
+        margins = critical * np.sqrt(np.maximum(pair_variances, 0))
         above = values[:, None] - values > margins
         n_below, n_above = above.sum(axis=1), above.sum(axis=0)
     else:
-        n_below = _n_surely_below(values, variances, critical)
-        n_above = _n_surely_below(-values, variances, critical)
+        n_below = _n_significantly_below(values, variances, critical)
+        n_above = _n_significantly_below(-values, variances, critical)
     return 1 + n_above, d - n_below
 
 
-def _n_surely_below(values: np.ndarray, variances: np.ndarray, critical: float) -> np.ndarray:
-    """Return how many categories are surely below each one, in O(d log d)."""
-    # A category w is surely below v if `x_w + u sqrt(s_v**2 + s_w**2) < x_v`, which is searched
-    # for in the order of the values, where the left side grows.
+def _n_significantly_below(
+    values: np.ndarray, variances: np.ndarray, critical: float
+) -> np.ndarray:
+    """Return the number of categories significantly below each category, in O(d log d)."""
+    # A category w is significantly below v if `x_w + u sqrt(s_v**2 + s_w**2) < x_v`. In the order
+    # of the values the left side grows, so bisection counts these categories.
     order = np.argsort(values, kind="stable")
-    x, s2 = values[order], variances[order]
-    # If it grows for the smallest s_v, it does so for all. If not, the largest variance so far
-    # makes it grow, and the count at most too small.
+    x = values[order]
+    s2 = variances[order]
+    # If the left side grows for the smallest s_v, it grows for all s_v. Otherwise s_w**2 is
+    # replaced by the largest variance so far. Then the left side grows, and the number can only be
+    # too small.
     if np.any(np.diff(x + critical * np.sqrt(s2.min() + s2)) < 0):
         s2 = np.maximum.accumulate(s2)
-    low, high = np.zeros(len(x), dtype=np.int64), np.arange(len(x))
-    # Ends: each pass halves what lies between `low` and `high`.
+    low = np.zeros(len(x), dtype=np.int64)
+    high = np.arange(len(x))
+    # Ends: each pass halves the distance of `low` and `high`.
     while np.any(is_open := low < high):
         middle = (low + high) // 2
         is_below = x[middle] + critical * np.sqrt(variances[order] + s2[middle]) < x

@@ -96,8 +96,10 @@ def reconcile(estimate: Estimate, queries: Queries, counts: ArrayLike, std: Arra
     # totals, the gain is K = S W' (W S W' + R)^-1, and the result has the covariance S - K W S.
     whole = covariances.covariance(every_category(len(values)))
     with_totals = rows @ whole
-    of_totals = (rows @ with_totals.T).T + np.diag(np.full(n_queries, (deviations / n_users) ** 2))
-    gain = np.linalg.lstsq(of_totals, with_totals, rcond=None)[0].T
+    total_covariance = (rows @ with_totals.T).T + np.diag(
+        np.full(n_queries, (deviations / n_users) ** 2)
+    )
+    gain = np.linalg.lstsq(total_covariance, with_totals, rcond=None)[0].T
     result = values + gain @ (totals / n_users - rows @ values)
     covariance = whole - gain @ with_totals
     covariance = (covariance + covariance.T) / 2

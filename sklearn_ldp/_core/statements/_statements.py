@@ -1,6 +1,6 @@
-"""Arguments of all statements about users: whom they are about, and how surely they hold.
+"""Arguments of all statements about users: `of` (users or population) and `level`.
 
-The rule of their defaults stands in the docstring of :mod:`sklearn_ldp.inference`.
+The docstring of :mod:`sklearn_ldp.inference` explains the defaults.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ OF = ("users", "population")
 def check_level(level: Any) -> None:
     """Raise ValueError unless the level is a probability of at least 1/2, and less than 1."""
     if not (isinstance(level, Real) and 0.5 <= float(level) < 1):
-        message = f"Argument level must fulfil 0.5 <= level < 1, got {level!r}: 95 % is 0.95."
-        raise ValueError(message)
+        raise ValueError(
+            f"Argument level must satisfy 0.5 <= level < 1, got {level!r}. Write 95 % as 0.95."
+        )
 
 
 def at_level(level: float, is_raw: bool = True, noise: Any = None) -> str:
-    """Return the name of the intervals of tables and pictures, such as "95 % simultaneous"."""
+    """Return the name of the intervals of tables and plots, such as "95 % simultaneous"."""
     is_presumed = noise is not None and noise.presumes_normal
     which = "each, if noise is normal" if is_presumed else "simultaneous"
     return f"{100 * level:g} % {which}{'' if is_raw else ', of raw'}"
 
 
 def if_normal(*estimates: Any) -> str:
-    """Return the condition of intervals where only the standard deviation of noise is known."""
-    return ", if noise is normal" * any(one.noise.presumes_normal for one in estimates)
+    """Return the condition of intervals if only the standard deviation of noise is known."""
+    return ", if noise is normal" * any(estimate.noise.presumes_normal for estimate in estimates)
 
 
 def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
-    """Return an estimate whose intervals are about the users or the population, and which of these.
+    """Return the estimate with noise for statements about `of`, and the resolved value of `of`.
 
-    None takes what its oracle is about: the population where an interviewer asked, as surveys do.
+    If None, `of` is "population" for a survey with an interviewer, and "users" otherwise.
     """
     of = getattr(estimate.oracle, "about", "users") if of is None else of
     check_of(of)
@@ -44,9 +45,9 @@ def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
 
 
 def check_of(of: Any) -> None:
-    """Raise ValueError unless `of` says whom the statement is about."""
+    """Raise ValueError unless `of` is valid."""
     if of not in OF:
         raise ValueError(
-            'Argument of must be "users" (a statement about those who reported) or "population" '
-            f"(about those whom they were drawn from), got {of!r}."
+            'Argument of must be "users" (a statement about the reporting users) or "population" '
+            f"(about the population that the users were sampled from), got {of!r}."
         )

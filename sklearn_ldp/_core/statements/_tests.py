@@ -1,6 +1,6 @@
-"""Tests of a hypothesis about all frequencies at once: Wald's, of one estimate or of a difference.
+"""Wald tests of hypotheses about all frequencies of an estimate or a difference.
 
-They need nothing of a covariance matrix but its products with vectors.
+The tests only need the products of a covariance matrix with vectors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band
 
 _TOLERANCE = 1e-4  # of the residual; the error of the quadratic form is about its square
-_STEPS = 2_000  # a bound on work, which raises where it is not enough
+_STEPS = 2_000  # a bound on work; more steps raise an error
 Product = Callable[[np.ndarray], np.ndarray]
 
 
@@ -31,11 +31,11 @@ class WaldTest(NamedTuple):
     Parameters
     ----------
     statistic : ndarray of shape (n_estimates,)
-        Approximately chi-square distributed if the hypothesis holds.
+        Approximately chi-square distributed if the hypothesis is true.
     degrees_of_freedom : int
         Degrees of freedom of that distribution.
     p_value : ndarray of shape (n_estimates,)
-        Probability of a statistic at least this large if the hypothesis holds.
+        Probability of a statistic at least this large if the hypothesis is true.
     """
 
     statistic: np.ndarray
@@ -52,7 +52,7 @@ def wald_test(statistics: list[float], degrees_of_freedom: int) -> WaldTest:
 def goodness_of_fit(
     estimate: Estimate, frequencies: Frequencies, *, of: str = "population"
 ) -> WaldTest:
-    """Test whether the true distribution is a given one.
+    """Test whether the true distribution equals an expected distribution.
 
     Privacy: costs none.
 
@@ -61,11 +61,11 @@ def goodness_of_fit(
     estimate : FrequencyEstimate of shape (n_estimates, d)
         A raw estimate.
     frequencies : array-like of shape (d,)
-        The distribution to compare with; it must not have been made from the same reports. A
-        pandas Series may be in any order if its index holds the categories.
+        The expected distribution. It must not depend on the same reports. A pandas Series may be in
+        any order if its index contains the categories.
     of : {"population", "users"}, default="population"
-        Whose distribution it is: that of the population that the users are a random sample of, or
-        that of the users themselves, see :mod:`sklearn_ldp.inference`.
+        The tested distribution: the distribution of the population that the users are a random
+        sample of, or the distribution of the users themselves. See :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -111,7 +111,8 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
         :func:`~sklearn_ldp.oracles.estimate_by_group` and
         :meth:`FrequencyEstimate.from_rows <sklearn_ldp.FrequencyEstimate.from_rows>` return it.
     of : {"population", "users"}, default="population"
-        Whose distributions are compared, see :mod:`sklearn_ldp.inference`.
+        Whether the distributions of the populations or of the users are compared. See
+        :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -131,8 +132,8 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
     Notes
     -----
     Under the hypothesis the covariance matrices of the groups are proportional to the inverse
-    numbers of users. So the mean over all users is the best estimate of the common distribution,
-    and the statistic is the sum of the Wald statistics of the groups' distances from it.
+    numbers of users. So the mean over all users is the best estimate of the common distribution.
+    The statistic is the sum of the Wald statistics of the groups' distances from this mean.
 
     Examples
     --------
@@ -171,11 +172,11 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
     Parameters
     ----------
     estimate : FrequencyEstimate of shape (n_estimates, d_a * d_b)
-        A raw estimate whose categories are all pairs of a value of the first and one of the second
-        attribute, in any order.
+        A raw estimate. Its categories are all pairs of a value of the first attribute and a value
+        of the second attribute, in any order.
     of : {"population", "users"}, default="population"
-        Among whom: in the population that the users are a random sample of, or among the users
-        themselves, see :mod:`sklearn_ldp.inference`.
+        The tested group: the population that the users are a random sample of, or the users
+        themselves. See :mod:`sklearn_ldp.inference`.
 
     Returns
     -------
@@ -213,17 +214,16 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
 
 
 class Departures(NamedTuple):
-    """How far the cells of a table are from those of independent attributes, and their noise."""
+    """Differences of the cells of a table from independence, and their noise."""
 
     # (d_a, d_b): the joint frequencies minus the products of the margins, as the sum of all is.
     differences: np.ndarray
     std: np.ndarray  # (d_a, d_b): their standard deviations if the attributes are independent
-    # How many of them the differences stay within, all at once, with the probability asked for.
-    critical: float
+    critical: float  # simultaneous critical value, in standard deviations
 
 
 def departures(estimate: Estimate, level: float, of: str) -> Departures:
-    """Return how far the cells of a table are from those of independent attributes.
+    """Return the differences of the cells of a table from independence, and their noise.
 
     Shapes: estimate (1, d_a * d_b).
     level: probability that all differences are within the noise if the attributes are
@@ -232,33 +232,32 @@ def departures(estimate: Estimate, level: float, of: str) -> Departures:
     ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
     order, (first, second) = as_table(estimate.categories)
     table = _laid_out(values, order, (len(first), len(second)))
-    of_rows, of_columns, product = _margins(table)
-    # J of _independence as a matrix, with one row for each cell.
-    of_cells = np.kron(
-        np.eye(len(first)) - np.outer(of_rows, np.ones(len(first))),
-        np.eye(len(second)) - np.outer(of_columns, np.ones(len(second))),
+    row_sums, column_sums, product = _margins(table)
+    # The matrix J of `_centered`, with one row for each cell.
+    jacobian = np.kron(
+        np.eye(len(first)) - np.outer(row_sums, np.ones(len(first))),
+        np.eye(len(second)) - np.outer(column_sums, np.ones(len(second))),
     )
     under = replace(covariances, frequencies=product.ravel()[order])
-    critical, std = band(under, as_rows(of_cells[:, order]), level)
+    critical, std = band(under, as_rows(jacobian[:, order]), level)
     return Departures(from_independence(table), std.reshape(table.shape), critical)
 
 
 def from_independence(table: np.ndarray) -> np.ndarray:
-    """Return a table minus that of independent attributes with the same margins.
+    """Return a table minus the product of its margins.
 
     Shapes: table (d_a, d_b) -> (d_a, d_b).
     table: joint frequencies; their sum need not be 1.
     """
-    of_rows, of_columns, _ = _margins(table)
-    return _centred(table, of_rows, of_columns)
+    row_sums, column_sums, _ = _margins(table)
+    return _centered(table, row_sums, column_sums)
 
 
 def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
-    """Return how categories that are pairs make a table.
+    """Return the table layout of categories that are pairs.
 
     Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
-    categories: all pairs of a value of the first and one of the second attribute, in any
-    order.
+    categories: all pairs of a value of the first attribute and a value of the second, in any order.
     Returns: the place of each category in the table, in C order; and the values of both
     attributes.
     """
@@ -276,19 +275,23 @@ def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[
 
 
 def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the margins of a table with the sum 1, and the nearest table of independent ones."""
-    total, of_rows, of_columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    """Return the margins of a table, scaled to the sum 1, and the product of their projections."""
+    total = table.sum()
+    row_sums = table.sum(axis=1)
+    column_sums = table.sum(axis=0)
     if total > 0.5:
-        of_rows, of_columns = of_rows / total, of_columns / total
-    else:  # far from the 1 that it estimates: nothing but noise
-        of_rows, of_columns = norm_sub(of_rows), norm_sub(of_columns)
-    return of_rows, of_columns, np.outer(norm_sub(of_rows), norm_sub(of_columns))
+        row_sums = row_sums / total
+        column_sums = column_sums / total
+    else:  # the total estimates 1, so a total this small is dominated by noise
+        row_sums = norm_sub(row_sums)
+        column_sums = norm_sub(column_sums)
+    return row_sums, column_sums, np.outer(norm_sub(row_sums), norm_sub(column_sums))
 
 
-def _centred(x: np.ndarray, of_rows: np.ndarray, of_columns: np.ndarray) -> np.ndarray:
-    """J x: what is left of a table after its margins, to first order."""
-    x = x - np.outer(of_rows, x.sum(axis=0))
-    return x - np.outer(x.sum(axis=1), of_columns)
+def _centered(x: np.ndarray, row_sums: np.ndarray, column_sums: np.ndarray) -> np.ndarray:
+    """Return J x, the difference of a table from independence to first order."""
+    x = x - np.outer(row_sums, x.sum(axis=0))
+    return x - np.outer(x.sum(axis=1), column_sums)
 
 
 def _laid_out(values: np.ndarray, places: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -301,27 +304,30 @@ def _independence(
     values: np.ndarray, covariances: EstimateCovariances, places: np.ndarray, shape: tuple[int, int]
 ) -> float:
     table = _laid_out(values, places, shape)
-    of_rows, of_columns, product = _margins(table)
+    row_sums, column_sums, product = _margins(table)
     under = replace(covariances, frequencies=product.ravel()[places])
 
     def transposed(x: np.ndarray) -> np.ndarray:
-        x = x - of_rows @ x
-        return x - (x @ of_columns)[:, None]
+        x = x - row_sums @ x
+        return x - (x @ column_sums)[:, None]
 
     def covariance(x: np.ndarray) -> np.ndarray:
-        of_pairs = under.product(transposed(x.reshape(shape)).ravel()[places])
-        return _centred(_laid_out(of_pairs, places, shape), of_rows, of_columns)
+        products = under.product(transposed(x.reshape(shape)).ravel()[places])
+        return _centered(_laid_out(products, places, shape), row_sums, column_sums)
 
     variances = _laid_out(under.variances(), places, shape)
     tau = float(variances.mean())
 
     def regular(x: np.ndarray) -> np.ndarray:
-        """J Sigma J' is 0 for tables whose rows, or columns, are all equal."""
+        # J Sigma J' is 0 for tables with equal rows or equal columns. The added term is positive
+        # there.
         square = x.reshape(shape)
         means = square.mean(axis=1, keepdims=True) + square.mean(axis=0) - square.mean()
         return (covariance(x) + tau * means).ravel()
 
-    return quadratic_form(regular, variances.ravel(), _centred(table, of_rows, of_columns).ravel())
+    return quadratic_form(
+        regular, variances.ravel(), _centered(table, row_sums, column_sums).ravel()
+    )
 
 
 # -- quadratic forms --------------------------------------------------------------------------
@@ -350,33 +356,33 @@ def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -
 
 
 def beyond_half_count(difference: np.ndarray, half_count: float) -> np.ndarray:
-    """Return differences that are half a count nearer to 0 (Yates's correction for continuity)."""
+    """Return differences after Yates's continuity correction: half a count nearer to 0."""
     return np.sign(difference) * np.maximum(np.abs(difference) - half_count, 0)
 
 
 def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
-    """Return the Wald statistic of a difference of frequencies whose true sum is known to be 0.
+    """Return the Wald statistic of a difference of frequencies with the known true sum 0.
 
     Shapes: difference (d,), variances (d,).
     product: returns its covariance matrix Sigma times a vector.
-    As the true sum is known, the difference is replaced by its residual mu after regression
-    on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. Its sum
-    is 0, and its covariance matrix is `R = Sigma - S S' / T`. With any c > 0 the solution x
-    of `(Sigma + c S S') x = mu` has `S' x = 0`, as multiplication by 1' shows, hence `R x =
-    mu`, and `mu' x` is the statistic with the generalised inverse of R. An oracle such as
-    GRR, whose estimates always sum to 1, has S = 0, and the vector of ones takes the place of
-    S.
+    Because the true sum is known, the difference is replaced by its residual mu after regression
+    on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. The residual
+    has the sum 0 and the covariance matrix `R = Sigma - S S' / T`. For any c > 0 let x be the
+    solution of `(Sigma + c S S') x = mu`. Multiplication by 1' shows that `S' x = 0`, hence
+    `R x = mu`, and `mu' x` is the statistic with the generalized inverse of R. Oracles with
+    estimates that always sum to 1, such as GRR, have S = 0. Then the vector of ones replaces S.
     """
     d = len(difference)
-    of_sum = product(np.ones(d))
-    total = float(of_sum.sum())
+    sum_covariances = product(np.ones(d))  # S
+    total = float(sum_covariances.sum())  # T
     if total > 1e-9 * float(variances.sum()):
-        residual = difference - of_sum * (difference.sum() / total)
+        residual = difference - sum_covariances * (difference.sum() / total)
     else:
-        of_sum, residual = np.ones(d), difference - difference.mean()
-    c = float(variances.mean()) / float(of_sum @ of_sum)
+        sum_covariances = np.ones(d)
+        residual = difference - difference.mean()
+    c = float(variances.mean()) / float(sum_covariances @ sum_covariances)
     return quadratic_form(
-        lambda x: product(x) + (c * (of_sum @ x)) * of_sum,
-        variances + c * of_sum**2,
+        lambda x: product(x) + (c * (sum_covariances @ x)) * sum_covariances,
+        variances + c * sum_covariances**2,
         residual - residual.mean(),
     )

@@ -495,7 +495,9 @@ def test_interval_by_hand(one):
 @pytest.mark.parametrize("level", [0, 0.05, 1, -0.1, 95, np.nan, np.inf, "95 %"])
 def test_level_of_an_interval(one, level):
     """An error rate in the place of a level would make intervals that are wrong nearly always."""
-    refused = pytest.raises(ValueError, match=f"0.5 <= level < 1, got {level!r}: 95 % is 0.95")
+    refused = pytest.raises(
+        ValueError, match=f"0.5 <= level < 1, got {level!r}. Write 95 % as 0.95"
+    )
     for ask in (
         one.confidence_interval,
         one.detected,

@@ -355,7 +355,7 @@ def test_means_and_differences():
 
 @pytest.mark.parametrize("kind", ["categories", "set", "difference", "groups", "mean"])
 def test_a_wrong_level_is_refused(kind):
-    with pytest.raises(ValueError, match="must fulfil 0.5 <= level < 1, got 95"):
+    with pytest.raises(ValueError, match="must satisfy 0.5 <= level < 1, got 95"):
         kinds()[kind].report(95)
 
 
