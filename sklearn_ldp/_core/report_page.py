@@ -292,6 +292,7 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
     """Describe the intervals of a table in words: their level, and the values they refer to."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
+    kind += ", valid for all looks" * ("all looks" in part["interval"])
     return f"intervals ({level}{kind}{where})" + ", of the raw values" * are_raw
 
 

@@ -286,7 +286,7 @@ class App:
         oracle = self.store.oracle.__collector__().with_counts(counts)
         bayes = EmpiricalBayes(simplex=not self.store.protocol.domain.shares_overlap)
         estimate = bayes.fit_transform(oracle.estimate_)
-        description = estimate.describe(question=self._question.text)
+        description = estimate.describe(question=self._question.text, at_all_times=True)
         write_state(self._shown_file, self.store.protocol, description)
         return description
 

@@ -8,6 +8,7 @@ from scipy.special import ndtr
 from sklearn_ldp import GRR, FrequencyEstimate, NormSub
 from sklearn_ldp._core.noise import Noise
 from sklearn_ldp._core.statements._confidence import critical_of_look
+from sklearn_ldp.inspection import EstimateReport
 from sklearn_ldp.queries import top_k
 
 ORACLE = GRR(1.0, categories=["no", "yes"], random_state=0)
@@ -91,6 +92,20 @@ def test_differences_share_the_error_probability():
         widths += critical * np.sqrt(estimate.noise.of_population().variance(estimate.values[0]))
     half = (ends.high - ends.low)[0] / 2 - ESTIMATE.noise.half_count * 2
     np.testing.assert_allclose(half, widths, rtol=0.01)
+
+
+def test_reports_of_all_looks_have_wider_intervals_and_name_them():
+    plain = ESTIMATE.describe()
+    looks = ESTIMATE.describe(at_all_times=500)
+    assert looks["interval"] == "95 % simultaneous at all looks"
+    assert "valid for all looks" in EstimateReport(looks).html
+    assert all("95 % confidence, at all looks" in text for text in looks["may_be_said"])
+    for row, other in zip(looks["rows"], plain["rows"], strict=True):
+        assert row["low"] < other["low"] < other["high"] < row["high"]
+    single = ESTIMATE.confidence_interval(0.95, at_all_times=500)  # both answers are one statement
+    assert looks["rows"][0]["low"] < single.low.max()
+    with pytest.raises(ValueError, match="need the number of users, which is unknown"):
+        FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).describe(at_all_times=True)
 
 
 @pytest.mark.parametrize("at_all_times", [0, 2.5, "yes", -3])

@@ -1153,7 +1153,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return EstimateDifference(self, other)
 
     def describe(
-        self, level: float = 0.95, *, question: str = "", of: str | None = None
+        self,
+        level: float = 0.95,
+        *,
+        question: str = "",
+        of: str | None = None,
+        at_all_times: bool | int = False,
     ) -> dict[str, Any]:
         """Return the content of a report, as a dict of plain values.
 
@@ -1169,6 +1174,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             population of which the users are a random sample. If None, it is the population if an
             interviewer asked the users (:class:`~sklearn_ldp.surveys.ResponseDesign`), and
             otherwise the users.
+        at_all_times : bool or int, default=False
+            Whether intervals and sentences are valid for all looks at a growing collection, as for
+            `confidence_interval`. The server of a web survey uses True.
 
         Returns
         -------
@@ -1183,7 +1191,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         ValueError
             If the level is not in [0.5, 1).
         """
-        return describe_estimate(self, level, question, of)
+        return describe_estimate(self, level, question, of, at_all_times)
 
     def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
         """Plot the estimate (needs matplotlib).

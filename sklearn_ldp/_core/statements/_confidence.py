@@ -119,6 +119,19 @@ def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
     return float(np.sqrt((1 + 1 / x) * np.log((1 + x) / squared)))
 
 
+def level_of_look(level: float, n_categories: int, n_users: float, n_narrowest: int) -> float:
+    """Return the level of a report whose statements are valid for all looks at a collection.
+
+    level: the probability that all statements of all looks are true.
+    Returns: the level at which the report of one look is computed.
+    """
+    # A report is about categories, pairs of categories and ranges of bins: at most d**2 statements.
+    # By Bonferroni's inequality each of them has a part of the error probability.
+    n_statements = n_categories**2
+    critical = critical_of_look(1 - (1 - level) / n_statements, n_users, n_narrowest)
+    return 1 - n_statements * 2 * float(ndtr(-critical))
+
+
 def _stated_intervals(
     estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
 ) -> ConfidenceInterval:

@@ -14,7 +14,14 @@ from ..domains import is_log, range_names
 from ..noise import Noise
 from ..queries import between
 from ..support.text import number_texts
-from ._confidence import level_of_each, table_columns, table_intervals
+from ._confidence import (
+    level_of_each,
+    level_of_look,
+    narrowest,
+    table_columns,
+    table_intervals,
+)
+from ._covariances import refuse_unknown_tails
 from ._intervals import sidak
 from ._quantiles import quantiles
 from ._ranks import ranks
@@ -42,7 +49,12 @@ _TOO_FEW = (
 
 
 def describe_estimate(
-    estimate: Any, level: float, question: str, of: str | None = None, n_tables: int = 1
+    estimate: Any,
+    level: float,
+    question: str,
+    of: str | None = None,
+    at_all_times: bool | int = False,
+    n_tables: int = 1,
 ) -> dict[str, Any]:
     """Return the result of `FrequencyEstimate.describe` for the same arguments.
 
@@ -52,7 +64,7 @@ def describe_estimate(
     if len(estimate) != 1:
         names = range(len(estimate)) if estimate.row_names is None else estimate.row_names
         parts = [
-            {**describe_estimate(row, level, "", of, n_tables), "name": str(name)}
+            {**describe_estimate(row, level, "", of, at_all_times, n_tables), "name": str(name)}
             for name, row in zip(names, estimate, strict=True)
         ]
         whole = several(parts, str(estimate).partition("\n")[0], question)
@@ -64,7 +76,17 @@ def describe_estimate(
     d = len(labels)
     value = "estimate" if estimate.is_raw else "frequency"
     table = {"category": labels.tolist()}
-    each = level_of_each(level, n_tables)
+    of_look = level
+    if (n_narrowest := narrowest(at_all_times)) is not None:
+        refuse_unknown_tails(noise, "intervals at all times")
+        n_users = _number(noise, "n_samples")
+        if n_users is None:
+            raise ValueError(
+                "Statements for all looks need the number of users, which is unknown here. Leave "
+                "out at_all_times=."
+            )
+        of_look = level_of_look(level, d, n_users, n_narrowest)
+    each = level_of_each(of_look, n_tables)
     is_weighted = noise is not None and noise.is_weighted
     may_be_said: list[str] = []
     may_not_be_said = [*estimate.caveats, *_cut_sets(estimate)]
@@ -72,10 +94,10 @@ def describe_estimate(
     try:
         columns = table_columns(estimate, each)
         table |= {name: column[0].tolist() for name, column in columns.items()}
-        table |= {"interval": [at_level(level, noise=noise)] * d}
+        table |= {"interval": [at_level(level, True, noise, at_all_times)] * d}
         low = columns["low"][0]
         high = columns["high"][0]
-        may_be_said = _certain(estimate, level, labels, low)
+        may_be_said = _certain(estimate, of_look, labels, low, level, at_all_times)
         may_not_be_said += _uncertain(estimate, raw, labels, low, high)
         widths = np.clip(high, 0, 1) - np.clip(low, 0, 1)
         is_useful = widths.min() < _WIDE
@@ -93,7 +115,7 @@ def describe_estimate(
         "noise_level": _number(noise, "std"),
         "postprocessors": list(estimate.postprocessors),
         "of": _ABOUT[of != "users", is_weighted],
-        "interval": at_level(level, estimate.states_errors, noise),
+        "interval": at_level(level, estimate.states_errors, noise, at_all_times),
         "is_ordered": _is_ordered(estimate),
         "rows": rows_of(table),
         "ranges": _ranges(estimate, each, value),
@@ -267,7 +289,14 @@ def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | N
 
 
 # -- sentences, all simultaneous at the level -----------------------------------------------------
-def _certain(estimate: Any, level: float, labels: np.ndarray, low: np.ndarray) -> list[str]:
+def _certain(
+    estimate: Any,
+    level: float,
+    labels: np.ndarray,
+    low: np.ndarray,
+    stated_level: float,
+    at_all_times: bool | int,
+) -> list[str]:
     """Return sentences that are valid simultaneously with the lower ends of the intervals."""
     raw = estimate.as_raw()
     if raw.noise.presumes_normal:
@@ -283,7 +312,9 @@ def _certain(estimate: Any, level: float, labels: np.ndarray, low: np.ndarray) -
         d = len(labels)
         which = "all" if n == d else f"{n:,} of the"
         sentences.append(f"Shares are above 0 for {which} {d:,} categories: see their intervals.")
-    return [f"{sentence[:-1]} ({100 * level:g} % confidence)." for sentence in sentences]
+    confidence = f"{100 * stated_level:g} % confidence"
+    confidence += "" if at_all_times is False else ", at all looks"
+    return [f"{sentence[:-1]} ({confidence})." for sentence in sentences]
 
 
 def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:

@@ -20,10 +20,13 @@ def check_level(level: Any) -> None:
         )
 
 
-def at_level(level: float, is_raw: bool = True, noise: Any = None) -> str:
+def at_level(
+    level: float, is_raw: bool = True, noise: Any = None, at_all_times: bool | int = False
+) -> str:
     """Return the name of the intervals of tables and plots, such as "95 % simultaneous"."""
     is_presumed = noise is not None and noise.presumes_normal
     which = "each, if noise is normal" if is_presumed else "simultaneous"
+    which += "" if at_all_times is False else " at all looks"
     return f"{100 * level:g} % {which}{'' if is_raw else ', of raw'}"
 
 
