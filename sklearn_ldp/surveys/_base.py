@@ -16,7 +16,7 @@ from .._core.domains import Domain, RecordDomain
 from .._core.domains.values import column_names, in_order
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.lifecycle import (
-    OF_ONE_PARTY,
+    PARTY_PARAMETERS,
     BaseCollector,
     Collected,
     PlannedEstimate,
@@ -144,7 +144,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _informative_mechanism(self, domain: Any) -> Mechanism:
         """Return the mechanism. It is cached, because its plan may need seconds."""
         parameters = self.get_params(deep=False)
-        for name in ("domains", *OF_ONE_PARTY, "n_shards"):
+        for name in ("domains", *PARTY_PARAMETERS, "n_shards"):
             parameters.pop(name, None)
         sizes = [(name, column.size) for name, column in domain.columns.items()]
         request = _Request(clone(self), domain, (type(self), _frozen(parameters), _frozen(sizes)))
@@ -249,7 +249,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain)
         values, noise = survey.mechanisms[j].estimate_decoded(support[rows], sizes[rows])
-        n_users, names = state.of_rows(rows)
+        n_users, names = state.row_sizes_and_names(rows)
         shards = None
         if state.counts.n_shards > 1:
             tallies = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
