@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from .._core.lifecycle import (
 from .._core.mechanisms import Counts, Protocol, Shards, check_counts
 from .._core.mechanisms.mechanism import Mechanism
 from .._core.mechanisms.several import Several, View
-from .._core.support.random import RandomState, as_generator
+from .._core.support.random import RandomState, as_generator, check_repeats
 from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
 
@@ -327,12 +326,11 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
         An estimate has no rows if one of the collections has no users for its question.
         """
-        if not isinstance(n_repeats, Integral) or n_repeats < 1:
-            raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
+        n_repeats = check_repeats(n_repeats, f"{self._name}.simulate")
         rng = as_generator(self.random_state)
         asked = self._asked(domain, survey)
         n_users = int(next(iter(users.values())).sum())
-        n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
+        n_asked = survey.draw_sizes(n_users, n_repeats, rng)
         estimates = {}
         questions = zip(asked, users.values(), survey.mechanisms, n_asked.T, strict=True)
         for (name, categories, oracle), counts, channel, sizes in questions:

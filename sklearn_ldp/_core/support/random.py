@@ -23,6 +23,16 @@ def root_entropy(random_state: RandomState) -> list[int]:
     )
 
 
+def check_repeats(n_repeats: object, name: str) -> int:
+    """Return a number of simulated collections; raise ValueError unless it is an integer >= 1."""
+    if not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(
+            f"{name} expects n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number of "
+            "simulated collections, such as 30."
+        )
+    return int(n_repeats)
+
+
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for simulations, not for users' reports; None gives a fresh generator."""
     if random_state is None:
