@@ -1,11 +1,12 @@
-"""Frequency estimation under local differential privacy, the scikit-learn way."""
+"""Frequency estimation under local differential privacy, with the API of scikit-learn."""
 
 from typing import TYPE_CHECKING
 
 from ._core.support.lazy import lazy_names as _lazy_names
 from ._version import __version__ as __version__
 
-# Where the names are, which are imported when they are first asked for; type checkers read below.
+# The modules of the names, which are imported at their first use; type checkers read the imports
+# below.
 _HOMES = {
     "_core.domains": "Domain",
     "_core.estimates": "EstimateSet FrequencyEstimate load_estimate",

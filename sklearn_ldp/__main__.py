@@ -8,9 +8,9 @@ from ._cli import run
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    # argv: the arguments; None takes those of the process.
-    # Returns the exit code: 0 when done, 1 when something was refused or failed, 2 when the
-    # arguments are wrong, 130 after Ctrl-C, 141 when nobody reads the output any more.
+    # argv: the arguments. If None, the arguments of the process.
+    # Returns the exit code: 0 after success, 1 after a refusal or failure, 2 for wrong arguments,
+    # 130 after Ctrl-C, 141 if the reader of the output has closed it.
     return run(argv)
 
 

@@ -1,11 +1,11 @@
-"""Statements that hold: intervals, differences of estimates, tests, discoveries and ranks.
+"""Inference: intervals, differences of estimates, tests, discoveries and ranks.
 
-Whom a statement is about is said by the parameter `of`, everywhere with the same rule. A statement
-about the people who reported (an interval, a discovery, a rank) has the default ``of="users"``:
-the only randomness is that of their reports. A statement that compares collections or tests a
-hypothesis (a difference, a test, a picture of these) has the default ``of="population"``: the users
-are a random sample of those whom it is about, as two collections have different users, and a
-hypothesis is rarely about those who happened to report.
+The parameter `of` specifies the people a statement refers to, with the same rule in all functions.
+A statement about the people who reported (an interval, a discovery, a rank) has the default
+``of="users"`` (finite population): the reports are the only source of randomness. A statement that
+compares collections or tests a hypothesis (a difference, a test, a plot of these) has the default
+``of="population"`` (superpopulation): the users are a random sample of a larger population. The
+reason is that two collections have different users, and a hypothesis is rarely about the sample.
 """
 
 from ._core.statements import (

@@ -1,4 +1,4 @@
-"""Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
+"""Displays of estimates, errors and searches; a plot imports matplotlib."""
 
 from ._core.displays import (
     ContingencyDisplay,

@@ -1,7 +1,8 @@
-"""Queries to a distribution: each one asks for the total frequency of a set of categories.
+"""Queries to a distribution: each query is the total frequency of a set of categories.
 
 ``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
-``estimate.answer(query_set)`` multiplies it with the estimate. Queries do not depend on oracles.
+``estimate.answer(query_set)`` multiplies the matrix by the estimate. Queries do not depend on
+oracles.
 """
 
 from ._core.queries import (

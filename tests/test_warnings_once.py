@@ -219,7 +219,7 @@ def test_a_budget_that_protects_nobody_is_said_once():
     assert not privacy_warnings(lambda: collect(20.0))
     assert not privacy_warnings(lambda: collect(21.0, 0))  # a simulation
     (message,) = privacy_warnings(lambda: (collect(21.0), collect(30.0)))
-    assert "OLH with epsilon=21 protects nobody" in message
+    assert "OLH with epsilon=21 protects no user" in message
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def sample_counts(
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
-            "sample_counts: counts must be a one-dimensional array of non-negative integers, got "
+            "sample_counts: counts must be a 1D array of non-negative integers, got "
             f"dtype {counts.dtype} and shape {counts.shape}"
             + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
             + ". Round frequencies times the number of people and cast to np.int64."

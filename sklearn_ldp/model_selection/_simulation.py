@@ -23,7 +23,7 @@ from .._core.support.locks import cached_property
 from .._core.support.pandas import import_library
 from .._core.support.parallel import run
 from .._core.support.progress import Progress
-from .._core.support.random import RandomState, root_entropy
+from .._core.support.random import RandomState, check_repeats, root_entropy
 from .._core.support.text import format_table
 from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
@@ -296,17 +296,14 @@ def simulate_errors(
     OLH     1        Base           3.64e-05  6.41e-07
     OLH     1        NormSub        8.13e-06  2.48e-07
     """
-    if not isinstance(n_repeats, Integral) or n_repeats < 1:
-        raise ValueError(
-            f"simulate_errors needs n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number "
-            "of simulated collections, such as 30."
-        )
+    check_repeats(n_repeats, "simulate_errors")
     posts = _named_postprocessors(postprocessors)
     if not isinstance(queries, Mapping):
         queries = {repr(as_query_set(queries)): queries}
     query_sets = {str(name): as_query_set(query_set) for name, query_set in queries.items()}
-    is_single = isinstance(metrics, str) or callable(metrics)
-    listed_metrics: list[Any] = [metrics] if is_single else list(metrics)
+    listed_metrics: list[Any] = (
+        [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    )
     named_metrics = _by_name(
         listed_metrics, "metrics", lambda m: m if isinstance(m, str) else m.__name__
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from .._core.lifecycle import (
 )
 from .._core.mechanisms import Counts, Shards, check_counts
 from .._core.noise import Noise
-from .._core.support.random import RandomState, as_generator
+from .._core.support.random import RandomState, as_generator, check_repeats
 from .._core.support.typing import Frequencies, Values
 
 
@@ -142,11 +141,9 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         if len(users) != domain.size:
             expected = f"one count for each of its {domain.size} categories"
             raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")
-        if not isinstance(n_repeats, Integral) or n_repeats < 1:
-            raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
+        n = check_repeats(n_repeats, f"{self._name}.simulate")
         channel: Any = self._protocol_over(domain).mechanism
         rng = as_generator(self.random_state)
-        n = int(n_repeats)
         n_users = users.sum(keepdims=True)
         is_small = channel.report_law is not None and Counts.most(channel, n) == n
         tallies = channel.simulate_tallies(users, n, rng) if is_small else None

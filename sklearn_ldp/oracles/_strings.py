@@ -168,7 +168,7 @@ def found_in(state: Collected) -> Found:
         client = MixingHash(last.field.order, last.threshold)
         channel = MixingHashChannel(buckets[chosen].astype(np.uint64), client)
         values, noise = channel.estimate_decoded(support[:, chosen], sizes[rows])
-        n_users, names = state.of_rows(rows)
+        n_users, names = state.row_sizes_and_names(rows)
         noise = noise.of_sample(n_users)
         return FrequencyEstimate(
             values,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from .._core.domains import Domain, RecordDomain
 from .._core.domains.values import column_names, in_order
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.lifecycle import (
-    OF_ONE_PARTY,
+    PARTY_PARAMETERS,
     BaseCollector,
     Collected,
     PlannedEstimate,
@@ -26,7 +25,7 @@ from .._core.lifecycle import (
 from .._core.mechanisms import Counts, Protocol, Shards, check_counts
 from .._core.mechanisms.mechanism import Mechanism
 from .._core.mechanisms.several import Several, View
-from .._core.support.random import RandomState, as_generator
+from .._core.support.random import RandomState, as_generator, check_repeats
 from .._core.support.typing import Frequencies, Values
 from ..oracles import BaseOracle, best_oracle
 
@@ -144,7 +143,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _informative_mechanism(self, domain: Any) -> Mechanism:
         """Return the mechanism. It is cached, because its plan may need seconds."""
         parameters = self.get_params(deep=False)
-        for name in ("domains", *OF_ONE_PARTY, "n_shards"):
+        for name in ("domains", *PARTY_PARAMETERS, "n_shards"):
             parameters.pop(name, None)
         sizes = [(name, column.size) for name, column in domain.columns.items()]
         request = _Request(clone(self), domain, (type(self), _frozen(parameters), _frozen(sizes)))
@@ -249,7 +248,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if not rows.size:
             return FrequencyEstimate(np.empty((0, domain.size)), domain)
         values, noise = survey.mechanisms[j].estimate_decoded(support[rows], sizes[rows])
-        n_users, names = state.of_rows(rows)
+        n_users, names = state.row_sizes_and_names(rows)
         shards = None
         if state.counts.n_shards > 1:
             tallies = map(np.ascontiguousarray, survey.tallies_on(state.counts.tallies, j))
@@ -327,12 +326,11 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
         An estimate has no rows if one of the collections has no users for its question.
         """
-        if not isinstance(n_repeats, Integral) or n_repeats < 1:
-            raise ValueError(f"{self._name}.simulate expects n_repeats >= 1, got {n_repeats!r}.")
+        n_repeats = check_repeats(n_repeats, f"{self._name}.simulate")
         rng = as_generator(self.random_state)
         asked = self._asked(domain, survey)
         n_users = int(next(iter(users.values())).sum())
-        n_asked = survey.draw_sizes(n_users, int(n_repeats), rng)
+        n_asked = survey.draw_sizes(n_users, n_repeats, rng)
         estimates = {}
         questions = zip(asked, users.values(), survey.mechanisms, n_asked.T, strict=True)
         for (name, categories, oracle), counts, channel, sizes in questions:

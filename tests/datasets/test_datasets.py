@@ -306,7 +306,7 @@ def test_sample_counts_follows_the_hypergeometric_law():
 @pytest.mark.parametrize(
     ("counts", "n_samples", "message"),
     [
-        ([[1, 2]], 1, r"one-dimensional.* shape \(1, 2\)"),
+        ([[1, 2]], 1, r"1D array.* shape \(1, 2\)"),
         ([1.0, 2.0], 1, "integers, got dtype float64"),
         ([3, -1], 1, "non-negative integers.* minimum -1"),
         (["a", "b"], 1, "got dtype <U1"),

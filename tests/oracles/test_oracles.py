@@ -253,10 +253,10 @@ def test_merge_says_what_differs():
     with pytest.raises(NotFittedError):
         servers[0].merge(GRR(categories=3))
     counts = servers[0].support_counts_
-    with pytest.raises(ValueError, match="GRR.merge got this very GRR"):
+    with pytest.raises(ValueError, match="GRR.merge got the GRR itself"):
         servers[0].merge(servers[0])
     np.testing.assert_array_equal(servers[0].support_counts_, counts)
-    with pytest.raises(TypeError, match=r"GRR.merge needs another GRR, got int"):
+    with pytest.raises(TypeError, match="GRR.merge expects a GRR, got int"):
         servers[0].merge(1)
 
 
@@ -358,7 +358,7 @@ def test_interrupted_work_changes_nothing(monkeypatch):
 
 # -- one release ------------------------------------------------------------------------------
 def test_transform_is_a_new_collection_and_says_so():
-    with pytest.warns(PrivacyWarning, match="costs each of them epsilon=1") as warned:
+    with pytest.warns(PrivacyWarning, match="each user spends epsilon=1") as warned:
         GRR(categories=3).fit([0, 1, 2]).transform([0])
     assert warned[0].filename == __file__
     oracle = GRR(categories=3, random_state=0).fit([0, 1, 2] * 100)
@@ -623,7 +623,7 @@ def test_errors_of_clients_say_where_and_not_what(oracle, secret):
 def test_a_client_with_a_seed_is_warned():
     client = GRR(1.0, categories=2)  # which gives no warning, that would be an error
     assert len(client.privatize([0, 1])) == client.fit([0, 1]).n_samples_seen_ == 2
-    with pytest.warns(PrivacyWarning, match="predictable reports, which protect nobody"):
+    with pytest.warns(PrivacyWarning, match="predictable reports, which protect no user"):
         client.set_params(random_state=0).privatize([0, 1])
 
 

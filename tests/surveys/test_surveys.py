@@ -256,7 +256,7 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            "got MarginalOracle: fit one to the users of each group",
+            "got MarginalOracle. Fit a MarginalOracle to the users of each group",
             lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
         ),
         (TypeError, "oracles of one column", lambda: simulate_errors(survey(), NormSub(), TRUTH)),

@@ -1,12 +1,12 @@
-"""The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
+"""The base of all oracles and surveys: the stages of a collection, for estimates of any kind."""
 
 from ._base import BaseCollector, Budget, CollectorTools, PlannedEstimate
 from ._by_group import estimate_by_group
-from ._collected import OF_ONE_PARTY, Collected, check_weights, lost_weights
+from ._collected import PARTY_PARAMETERS, Collected, check_weights, lost_weights
 from ._shared_docs import inherit_parameters, inherit_survey_parameters
 
 __all__ = [
-    "OF_ONE_PARTY",
+    "PARTY_PARAMETERS",
     "BaseCollector",
     "Budget",
     "Collected",

@@ -1,4 +1,4 @@
-"""The base of all oracles and surveys: the life of a collection, whatever its estimate is of."""
+"""The base of all oracles and surveys: the stages of a collection, for estimates of any kind."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ from ..support.privacy import (
 from ..support.random import RandomState
 from ..support.text import counted
 from ..support.typing import Values
-from ._collected import OF_ONE_PARTY, Collected, lost_weights
+from ._collected import PARTY_PARAMETERS, Collected, lost_weights
 from ._kept import KeptProtocol
 
-_OF_SEARCH = (
-    " Shuffle the users of a search (cv=KFold(shuffle=True)), as sorted ones differ, and choose "
-    "epsilon by refit=least_epsilon(): no score knows what privacy costs, so the largest wins."
+_SEARCH_ADVICE = (
+    " Shuffle the users of a search (cv=KFold(shuffle=True)), because the parts of sorted users "
+    "differ. Choose epsilon by refit=least_epsilon(): no score contains the cost of privacy, so "
+    "the largest epsilon wins."
 )
-_LARGEST_ERROR = 0.5  # twice the error is the whole range; one user at epsilon 1 has 0.96
-# Beside the oracles, so that neither copies nor pickles of one take it along.
+_LARGEST_ERROR = 0.5  # twice this error is the whole range; one user at epsilon 1 has 0.96
+# Outside of the oracles, so that copies and pickles of an oracle do not contain it.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
@@ -58,26 +59,26 @@ class PlannedEstimate(NamedTuple):
     """The expectations of one of the estimates, before any data."""
 
     domain: Domain
-    oracle: Any  # that of its question, unfitted; None if there is none
-    #: Of a collection of one user: the variances of n users are n times smaller. That of a number
-    #: is its mechanism, which knows the variance of a report.
+    oracle: Any  # the unfitted oracle of its question; None if there is none
+    #: The noise of a collection of one user: the variances of n users are n times smaller. For a
+    #: mean this is the mechanism, which computes the variance of one report.
     noise: Noise | Any
-    weight: float  # how much its errors count
+    weight: float  # the weight of its errors
 
 
 class CollectorTools(NamedTuple):
-    """The parts of an oracle or a survey that other rooms use: what `__collector__` returns."""
+    """The parts of an oracle or a survey that other rooms use; `__collector__` returns them."""
 
     learns_domain: bool  # whether the domain is "auto"
-    #: The expectations of each estimate by its name; the only one of an oracle is called None.
+    #: The expectations of each estimate by its name; the only estimate of an oracle has name None.
     planned: Callable[[], dict[Any, PlannedEstimate]]
-    #: The state; NotFittedError says that there is no attribute of the given name without it.
+    #: The state; without a state, NotFittedError names the attribute that needs the state.
     state: Callable[[str], Collected]
-    #: How much the errors of each estimate of a fitted survey count; those left out count 1.
+    #: The weight of the errors of each estimate of a fitted survey; a missing weight is 1.
     weights: Callable[[], Mapping[Any, float]]
-    #: Fits to columns in the order of the domains; errors speak of the class of the given name.
+    #: Fits to columns in the order of the domains; errors contain the passed class name.
     fit_columns: Callable[[list[Any], ArrayLike | None, str], Any]
-    #: A fitted oracle or survey like this one that holds the given counts.
+    #: A fitted oracle or survey with the same parameters and the passed counts.
     with_counts: Callable[[Counts], Any]
 
 
@@ -110,8 +111,8 @@ class BaseCollector(
 ):
     """Base of all estimators that collect users' values: clients, servers, and both in `fit`.
 
-    A subclass says which parameter declares the domain, what mechanism there is over a domain, and
-    what estimate is made of the counts.
+    A subclass specifies the parameter that declares the domain, the mechanism over a domain, and
+    the estimate from the counts.
     """
 
     _parameter_constraints: dict = {
@@ -128,8 +129,8 @@ class BaseCollector(
     random_state: RandomState
     n_jobs: int | None
     _state: Collected | None = None
-    _is_searched = False  # whether epsilon was set, as a search does
-    _is_clone = False  # whether `sklearn.base.clone` made it, as a search does
+    _is_searched = False  # whether epsilon was set, for instance by a search
+    _is_clone = False  # whether it is a clone, for instance of a search
     n_clipped_: int
 
     #: The parameter that declares the domain; its value "auto" learns the domain from the values.
@@ -138,7 +139,7 @@ class BaseCollector(
     #: Whether `_estimate_of` makes a row for each group, for `estimate_by_group`.
     _estimates_groups = True
 
-    #: Checks of scikit-learn's that it cannot pass, and why.
+    #: Checks of scikit-learn that it cannot pass, and the reasons.
     _expected_failed_checks = {
         "check_fit1d": "the usual input is one value per user, which is 1D",
         "check_fit_idempotent": "the rows to transform are not categories of the fitted rows",
@@ -157,7 +158,7 @@ class BaseCollector(
 
     @abstractmethod
     def _learned_domain(self, X: Values) -> Domain:
-        """Return the domain of users' values, where none is declared."""
+        """Return the domain of users' values, if no domain is declared."""
 
     @abstractmethod
     def _make_mechanism(self, domain: Any) -> Mechanism:
@@ -169,21 +170,21 @@ class BaseCollector(
 
     @abstractmethod
     def _estimate_of(self, state: Collected) -> _Estimate:
-        """Return the raw estimate of what was collected."""
+        """Return the raw estimate from the collection."""
 
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
         """The expectations of each estimate of a protocol, by name, for planning."""
         raise NotImplementedError
 
     def _weights_by_name(self, domain: Any) -> Mapping[Any, float]:
-        """How much the errors of estimates count; those left out count 1."""
+        """The weights of the errors of estimates; a missing weight is 1."""
         return {}
 
     def _takes_open_domain(self) -> bool:
-        """Return whether the mechanism takes values that are on no list (``categories="open"``)."""
+        """Return whether the mechanism needs no list of categories (``categories="open"``)."""
         return False
 
-    # -- what client and server agree on ------------------------------------------------------
+    # -- the protocol of client and server ----------------------------------------------------
     def protocol(self, collection_round: str = "") -> Protocol:
         """Return the protocol that a client and a server of a collection must agree on.
 
@@ -200,28 +201,28 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            If a parameter is not valid, or the domain is not known.
+            If a parameter is not valid, or the domain is unknown.
         """
         kept = _KEPT.get(self)
-        if kept is not None and kept.is_of(vars(self)):
+        if kept is not None and kept.matches(vars(self)):
             protocol = kept.protocol
         else:
             protocol = self._protocol_over(self._domain())
-            if not self._is_auto() and (kept := KeptProtocol.of(vars(self), protocol)):
+            if not self._is_auto() and (kept := KeptProtocol.from_attributes(vars(self), protocol)):
                 _KEPT[self] = kept
         return protocol.protocol(collection_round) if collection_round else protocol
 
     # -- client side --------------------------------------------------------------------------
     def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> Reports:
-        """Randomise users' values into reports, as each client does; no fit is needed.
+        """Randomize users' values into reports, like each client; no fit is needed.
 
-        Privacy: each call spends epsilon of every user in `X`; randomising the same users' values
-        twice spends it twice. Only ``random_state=None`` protects anybody. With an int every call
-        draws the same coins, which is for simulations.
+        Privacy: each call spends epsilon of every user in `X`. If the same users' values are
+        randomized twice, epsilon is spent twice. Only ``random_state=None`` protects users. With an
+        int every call draws the same random bits, which is for simulations.
 
-        The reports know their protocol (:class:`~sklearn_ldp.collection.Reports`), as a file of
-        them does (:func:`~sklearn_ldp.collection.write_reports`), and servers refuse those of
-        another one. Where only their numbers are sent or stored, send
+        The reports contain their protocol (:class:`~sklearn_ldp.collection.Reports`), also in a
+        file (:func:`~sklearn_ldp.collection.write_reports`). Servers refuse reports of another
+        protocol. If you send or store plain arrays of reports, send
         ``oracle.protocol().configuration`` with them.
 
         Parameters
@@ -229,28 +230,28 @@ class BaseCollector(
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
         parts : array-like of int of shape (n_samples,), default=None
-            The public part of each report (its hash function), where the collector assigns it: what
-            :func:`~sklearn_ldp.robustness.assigned_parts` returns. None lets each client draw its
-            own.
+            The public part of each report (its hash function), if the collector assigns it with
+            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, each client draws its own part.
 
         Returns
         -------
         Reports whose first axis is the users
-            The reports: an ndarray that knows the protocol.
+            The reports: an ndarray that contains the protocol.
 
         Raises
         ------
         ValueError
-            If a value is not a category, the domain is not known, or a part does not exist.
+            If a value is not a category, the domain is unknown, or a part does not exist.
         TypeError
-            If parts are given to an oracle whose reports have none.
+            If parts are passed, and the reports of the oracle have no public parts.
         """
         protocol = self.protocol()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         if self.random_state is not None:
             warnings.warn(
-                f"{self._name}.privatize draws predictable reports, which protect nobody, because "
-                "it has a random_state: leave it out where users are real.",
+                f"{self._name}.privatize draws predictable reports, which protect no user, because "
+                f"random_state is {self.random_state!r}. Leave random_state out if the users are "
+                "real.",
                 PrivacyWarning,
                 stacklevel=2,
             )
@@ -258,15 +259,15 @@ class BaseCollector(
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Collect once: randomise the users' values (or read their reports) and add them up.
+        """Collect once: randomize the users' values (or read their reports) and add them up.
 
-        Privacy: spends epsilon of every user in `X` when it holds values; nothing when it holds
-        reports. What was collected before is forgotten.
+        Privacy: if `X` contains values, the call spends epsilon of every user in `X`. If `X`
+        contains reports, it spends nothing. An earlier collection is forgotten.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            One value per user, where several columns form one joint category; or, with
+            One value per user; several columns form one joint category. With
             ``input="reports"``, one report per user.
         y : None
             Ignored.
@@ -297,13 +298,12 @@ class BaseCollector(
     ) -> Self:
         """Add more users to the collection.
 
-        Privacy: the same as for `fit`; the users should be new ones. With a seed, adding values in
-        pieces gives the same result as adding them all at once.
+        Privacy: the same as for `fit`; the users should be new. With a seed, the result does not
+        depend on the number of calls into which the values are split.
 
         Several threads may call `partial_fit`, :meth:`aggregate` and :meth:`merge` of one oracle at
-        the same time: each user counts once. A `fit` that ends meanwhile wins whole: it forgets
-        those whom calls that had begun before add. Processes need oracles of their own, and
-        `merge`.
+        the same time: each user counts once. If a `fit` ends during such a call, the oracle forgets
+        the users of that call. Each process needs its own oracle; then use `merge`.
 
         Parameters
         ----------
@@ -330,15 +330,14 @@ class BaseCollector(
     def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection, which costs no privacy.
 
-        Reports that know their protocol are refused if it is another one. Of plain arrays the
-        number of categories that the reports support is tested, at an error rate of 1e-9. So OUE,
-        SUE, OLH, BLH, HadamardResponse and ProjectiveGeometryResponse recognise another epsilon,
-        once there are enough reports. They refuse the batch if the difference is larger than 15 %
-        of fake users can make it, and otherwise warn once. Other oracles, such as GRR, cannot:
-        their reports of any epsilon support as many categories; and none recognises another order
-        of the categories. An array has no name, so one that was added before is not recognised
-        either: use files and an :class:`~sklearn_ldp.collection.Aggregator`, which counts each
-        batch once.
+        Reports that contain another protocol are refused. For plain arrays, the oracle tests the
+        number of categories that the reports support, at an error rate of 1e-9. OUE, SUE, OLH, BLH,
+        HadamardResponse and ProjectiveGeometryResponse thus detect another epsilon if there are
+        enough reports. They refuse the batch if the difference is too large to come from 15 % of
+        malicious users, and otherwise warn once. Other oracles, such as GRR, cannot detect another
+        epsilon, because their reports support the same number of categories at any epsilon. No
+        oracle detects another order of the categories, or an array that was added before. Files and
+        an :class:`~sklearn_ldp.collection.Aggregator` count each batch once.
 
         Parameters
         ----------
@@ -361,7 +360,7 @@ class BaseCollector(
         )
 
     def merge(self, other: BaseCollector[Any]) -> Self:
-        """Add what another server of the same collection has aggregated.
+        """Add the aggregated reports of another server of the same collection.
 
         Parameters
         ----------
@@ -380,12 +379,13 @@ class BaseCollector(
         """
         if other is self:
             raise ValueError(
-                f"{self._name}.merge got this very {self._name}: its reports would count twice, "
-                "and the noise would seem smaller than it is. Merge another server's."
+                f"{self._name}.merge got the {self._name} itself: its reports would count twice, "
+                f"and the noise would seem too small. Pass another server's {self._name}."
             )
         if not isinstance(other, BaseCollector):
             raise TypeError(
-                f"{self._name}.merge needs another {self._name}, got {type(other).__name__}."
+                f"{self._name}.merge expects a {self._name}, got {type(other).__name__}. Pass the "
+                "oracle of another server."
             )
         theirs = other._fitted("reports to merge")
         return self._add(lambda state: _Batch(state, state.merged(theirs)))
@@ -393,7 +393,7 @@ class BaseCollector(
     def fit_transform(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
     ) -> _Estimate:
-        """Collect once and return the estimate, the same release that `frequencies_` holds.
+        """Collect once and return the estimate, the same release as `frequencies_`.
 
         Parameters
         ----------
@@ -413,7 +413,7 @@ class BaseCollector(
         ------
         ValueError
             As for `fit`; also if ``Pipeline(memory=...)``, or another `joblib.Memory`, would write
-            the values of real users to a disk: those that are randomised without a seed.
+            the values of real users (without a seed) to a disk.
         """
         if self.input == "values" and self.random_state is None:
             refuse_memory(self._name)
@@ -421,11 +421,11 @@ class BaseCollector(
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
     def transform(self, X: Values, sample_weight: ArrayLike | None = None) -> _Estimate:
-        """Collect anew from other users and return their estimate, without changing the fitted one.
+        """Collect from other users and return their estimate; the fitted estimate does not change.
 
-        Privacy: with values, a new collection that spends epsilon of every user in `X`, and a
-        :class:`~sklearn_ldp.PrivacyWarning` says so: users who were in `fit` as well have spent
-        it twice. With ``input="reports"`` it is free.
+        Privacy: with values, this is a new collection, which spends epsilon of every user in `X`
+        and gives a :class:`~sklearn_ldp.PrivacyWarning`. Users who were also in `fit` spend epsilon
+        twice. With ``input="reports"`` the call spends nothing.
 
         Parameters
         ----------
@@ -449,42 +449,43 @@ class BaseCollector(
         return estimate
 
     def score(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return minus the squared error of the estimate, judged by other users.
+        """Return minus the squared error of the estimate, measured with other users.
 
-        It is what searches and cross-validations of scikit-learn take if they are given no
-        ``scoring``. Larger is better.
+        Searches and cross-validations of scikit-learn use this score if they have no ``scoring``.
+        Larger is better.
 
         =======================  ==================================================================
-        oracle and call          what judges
+        oracle and call          reference
         =======================  ==================================================================
-        reads values             the frequencies of X itself: a simulation, without the noise of
-                                 reports; not private
-        reads reports            the reports in X: unbiased and free, but with their noise, so that
-                                 a score may be above 0 (`held_out_score` of the metrics)
-        reads reports, with y    the frequencies of y, the values behind the reports; not private
+        reads values             the frequencies of X: a simulation, without the noise of reports;
+                                 not private
+        reads reports            the reports in X: unbiased, without further epsilon. The noise of
+                                 the reports may make a score positive (`held_out_score` of the
+                                 metrics)
+        reads reports, with y    the frequencies of y, the true values of the reports; not private
         =======================  ==================================================================
 
-        Privacy: over values, and with y, the score is a function of the raw values. A search fits
-        every candidate anew, to users who spend epsilon each time, which is for simulations.
+        Privacy: with values, and with y, the score is a function of the raw values. A search fits
+        every candidate to the users again. They spend epsilon each time, which is for simulations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            Other users than those in `fit`, as for `fit`.
+            Users who were not in `fit`, in the same form.
         y : array-like of shape (n_samples,) or data frame, default=None
-            The values of these users, if X holds their reports; otherwise ignored.
+            The values of these users, if X contains their reports; otherwise ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             As for `fit`.
 
         Returns
         -------
         float
-            Minus the mean squared error over all categories; of a survey, the mean of those of its
+            Minus the mean squared error over all categories. For a survey, the mean over its
             columns, weighted by its `weights`.
 
         See Also
         --------
-        sklearn_ldp.metrics.make_frequency_scorer : Takes queries, and other metrics.
+        sklearn_ldp.metrics.make_frequency_scorer : Scores for queries, and other metrics.
         """
         state = self._fitted("estimate to score")
         if self.input == "values":
@@ -493,8 +494,9 @@ class BaseCollector(
             self._check_features(X, len(columns), reset=False)
             if self._is_searched:
                 text = (
-                    f"{self._name} is scored by users' raw values in a search, a simulation: they "
-                    f"spend epsilon for every candidate and every fold.{_OF_SEARCH}"
+                    f"{self._name} is scored by users' raw values in a search, which is a "
+                    "simulation: the users spend epsilon for every candidate and every fold."
+                    f"{_SEARCH_ADVICE}"
                 )
                 warn_once(text, PrivacyWarning, f"{self._name} searched by values")
         if y is None or not hasattr(self, "true_frequencies"):
@@ -507,11 +509,11 @@ class BaseCollector(
         return -mean_of_parts(query_errors(truth, estimate), self._fitted_weights())
 
     def _score(self, estimate: Any, held_out: Any) -> float:
-        """Minus the mean squared error of an estimate, by one of other users."""
+        """Return minus the mean squared error of an estimate, by an estimate of other users."""
         return mean_of_parts(held_out_score(estimate, held_out), self._fitted_weights())
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
-        """Collect from other users than those in `fit`, without changing the fitted state."""
+        """Collect from users who were not in `fit`; the fitted state does not change."""
         state = self._continued(self._fitted(needs))
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
@@ -523,10 +525,10 @@ class BaseCollector(
         self._check_features(X, len(columns), reset=False)
         codes = state.protocol.domain.encode_columns(columns, self._name)
         text = (
-            f"{self._name} randomises its users' values anew in transform and score, which costs "
-            f"each of them epsilon={self.epsilon:g} (again, if they were in fit as well). For the "
-            "estimate that fit has made use estimate_ (of a Pipeline pipe[-1].estimate_); to add "
-            f"users use partial_fit.{_OF_SEARCH * self._is_searched}"
+            f"{self._name} randomizes the values of its users in transform and score, and each "
+            f"user spends epsilon={self.epsilon:g} (again, if the user was also in fit). For the "
+            "estimate of fit use estimate_ (pipe[-1].estimate_ of a Pipeline). To add users use "
+            f"partial_fit.{_SEARCH_ADVICE * self._is_searched}"
         )
         if self._is_searched:  # for every candidate and every fold
             warn_once(text, PrivacyWarning, f"{self._name} anew, searched")
@@ -534,7 +536,7 @@ class BaseCollector(
             warnings.warn(text, PrivacyWarning, stacklevel=3)
         return state.with_values(codes, sample_weight, self.n_jobs)
 
-    # -- what is known after fit --------------------------------------------------------------
+    # -- results of fit -----------------------------------------------------------------------
     @property
     def n_samples_seen_(self) -> int:
         """Number of reports that have been added up."""
@@ -548,15 +550,15 @@ class BaseCollector(
         return estimate
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Tell once that an oracle returns an estimate, which knows its categories and its noise.
+        """Warn once that an oracle returns an estimate, with its categories and its noise.
 
-        Pipelines call this on each of their steps, but a data frame would lose the noise that the
-        next step needs. ``estimate.to_frame()`` returns a data frame.
+        A Pipeline calls this method of each step. A data frame would lose the noise that the next
+        step needs. ``estimate.to_frame()`` returns a data frame.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, default=None
-            A container gets the warning, and no effect.
+            The requested container. A data frame gives the warning, and has no other effect.
 
         Returns
         -------
@@ -567,12 +569,12 @@ class BaseCollector(
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, but not what reports that are already there were made with.
+        """Set parameters, except the protocol of reports that clients have already made.
 
-        So a search over epsilon is for values, as a simulation: for an oracle that reads reports,
-        the clients have chosen epsilon, and all that makes up the protocol but the domain. Make
-        another oracle for other reports. Nothing refuses a search over whole oracles on plain
-        arrays, which all of them can read: give it reports that know their protocol.
+        If an oracle reads reports, the clients have chosen epsilon and the rest of the protocol,
+        except the domain. So a search over epsilon needs values, and is a simulation. Make another
+        oracle for other reports. A search over whole oracles cannot detect that plain arrays have
+        another protocol: pass reports that contain their protocol.
 
         Parameters
         ----------
@@ -587,18 +589,20 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            If a parameter does not exist, or the oracle reads reports, and the parameter is one of
-            their protocol.
+            If a parameter does not exist, or the oracle reads reports, and the parameter is part
+            of their protocol.
         """
-        # By repr, as a parameter may be an array, which equals nothing as a whole.
+        # Compared by repr, because a parameter may be an array, and == compares its items.
         inputs = {repr(self.input), repr(params.get("input", "reports"))}
-        given = self.get_params() if inputs == {repr("reports")} else {}
-        free = (*OF_ONE_PARTY, "n_shards", self._domain_parameter)
+        current = self.get_params() if inputs == {repr("reports")} else {}
+        free = (*PARTY_PARAMETERS, "n_shards", self._domain_parameter)
         for name, value in params.items():
-            if name in given and name not in free and repr(value) != repr(given[name]):
-                what = f"{self._name} reads reports, which were made with {name}={given[name]!r}"
-                remedy = 'with input="values", a simulation, or make another oracle'
-                raise ValueError(f"{what}, not {value!r}: search over {name} {remedy}.")
+            if name in current and name not in free and repr(value) != repr(current[name]):
+                raise ValueError(
+                    f"{self._name} reads reports, which were made with {name}={current[name]!r}, "
+                    f'not {value!r}. Search over {name} with input="values", which is a '
+                    "simulation, or make another oracle."
+                )
         self._is_searched = self._is_searched or "epsilon" in params
         return super().set_params(**params)
 
@@ -608,9 +612,9 @@ class BaseCollector(
         return copy
 
     def get_metadata_routing(self) -> Any:
-        """Return the requests of scikit-learn's metadata routing: weights that `fit` asks for.
+        """Return the requests of scikit-learn's metadata routing.
 
-        `transform` asks for them where `fit` does, as a Pipeline calls both.
+        If `fit` requests weights, `transform` does too, because a Pipeline calls both.
 
         Returns
         -------
@@ -625,12 +629,12 @@ class BaseCollector(
 
     def __collector__(self) -> CollectorTools:
         return CollectorTools(
-            self._is_auto(),
-            lambda: self._planned_by(self.protocol()),
-            self._fitted,
-            self._fitted_weights,
-            self._fit_columns,
-            self._with_counts,
+            learns_domain=self._is_auto(),
+            planned=lambda: self._planned_by(self.protocol()),
+            state=self._fitted,
+            weights=self._fitted_weights,
+            fit_columns=self._fit_columns,
+            with_counts=self._with_counts,
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -643,7 +647,7 @@ class BaseCollector(
         tags.non_deterministic = self.random_state is None
         return tags
 
-    # -- the parameters, and what was collected with them -------------------------------------
+    # -- the parameters, and the collection with them -----------------------------------------
     @property
     def _name(self) -> str:
         return type(self).__name__
@@ -655,26 +659,28 @@ class BaseCollector(
     def _fitted(self, attribute: str) -> Collected:
         if self._state is None:
             raise NotFittedError(
-                f"This {self._name} instance is not fitted yet and has no {attribute}: call fit on "
-                "users' values, or aggregate on their reports, first."
+                f"This {self._name} instance is not fitted yet and has no {attribute}. First call "
+                "fit with users' values, or aggregate with their reports."
             )
         return self._state
 
     def _warn_of_few_reports(self, estimate: Any) -> None:
-        """Warn once if the interval of an estimate would be the whole possible range."""
+        """Warn once if the interval of an estimate would cover the whole possible range."""
         n = self.n_samples_seen_
         if self.random_state is not None or not n:
             return
         error = self._error_in_range(estimate)
         if error > _LARGEST_ERROR:
-            text = f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
-            text += f"{error:.2g} of the possible range, so that any answer is compatible with "
-            text += "them. Collect more reports, or choose a larger epsilon."
+            text = (
+                f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
+                f"{error:.2g} of the possible range, so any answer is compatible with the reports. "
+                "Collect more reports, or choose a larger epsilon."
+            )
             warn_once(text, UserWarning, "few reports")
 
     def _error_in_range(self, estimate: Any) -> float:
-        """Return the largest standard error as a share of the possible range."""
-        noise = getattr(estimate, "noise", None)  # sets of tables have none
+        """Return the largest standard error, relative to the possible range."""
+        noise = getattr(estimate, "noise", None)  # None for sets of tables
         return 0.0 if noise is None else float(np.max(noise.std, initial=0))
 
     def _fitted_weights(self) -> Mapping[Any, float]:
@@ -702,8 +708,9 @@ class BaseCollector(
             )
 
     def _domain(self) -> Domain:
-        """Return the domain that is declared, or that "auto" has learnt."""
-        state, declared = self._state, getattr(self, self._domain_parameter)
+        """Return the domain that is declared, or that "auto" has learned."""
+        state = self._state
+        declared = getattr(self, self._domain_parameter)
         if state is not None and (
             self._is_auto() or declared is state.parameters[self._domain_parameter]
         ):
@@ -711,7 +718,7 @@ class BaseCollector(
         return self._domain_of(declared)
 
     def _domain_with(self, X: Any) -> tuple[Domain | None, str]:
-        """Return the domain that needs users' values, or None, and what is learned from values."""
+        """Return the domain that needs users' values, or None, and the name of a learned part."""
         if not self._is_auto():
             return None, ""
         return self._learned_domain(X), "" if declares_levels(X) else "the domain"
@@ -720,14 +727,14 @@ class BaseCollector(
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
             raise ValueError(
-                f"{self._name} numbers the categories, so it needs a list of them. For values that "
-                'are on no list use OLH(categories="open", hash_family="mixing").'
+                f"{self._name} numbers the categories, so it needs a list of them, but the domain "
+                'is open. Pass a list, or use OLH(categories="open", hash_family="mixing").'
             )
         mechanism = self._informative_mechanism(domain)
         return Protocol(mechanism, domain, self.epsilon, self._name, "", self.n_shards, self.n_jobs)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
-        """Return the mechanism over a domain; raise ValueError if its reports say nothing."""
+        """Return the mechanism over a domain; refuse a mechanism without any information."""
         mechanism = self._make_mechanism(domain)
         if not mechanism.is_informative:
             raise ValueError(
@@ -739,7 +746,8 @@ class BaseCollector(
     def _started(self, X: Any = None) -> Collected:
         """Return an empty collection with the current parameters."""
         self._check_parameters()
-        domain, learned = None, ""
+        domain = None
+        learned = ""
         if self.input == "values" and X is not None:
             domain, learned = self._domain_with(X)
             if learned:
@@ -752,10 +760,10 @@ class BaseCollector(
                 )
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         domain = self._domain() if domain is None else domain
-        is_learned = bool(learned)
         protocol = self._protocol_over(domain.closed())
-        streams, parameters = CoinStreams(self.random_state), self.get_params(deep=False)
-        return Collected(protocol, protocol.empty, streams, parameters, is_learned=is_learned)
+        streams = CoinStreams(self.random_state)
+        parameters = self.get_params(deep=False)
+        return Collected(protocol, protocol.empty, streams, parameters, is_learned=bool(learned))
 
     def _continued(self, state: Collected | None, X: Any = None) -> Collected:
         """Return the collection to add to, which must agree with the current parameters."""
@@ -766,13 +774,14 @@ class BaseCollector(
             return state
         if state.protocol.difference(self.protocol()):
             raise ValueError(
-                f"The parameters of this {self._name} have changed since it was fitted: reports of "
-                "two protocols do not add up. Call fit, or use a new oracle (sklearn.base.clone)."
+                f"The parameters of this {self._name} have changed since it was fitted, and "
+                "reports of two protocols cannot be added up. Call fit, or use a new oracle "
+                "(sklearn.base.clone)."
             )
         return state
 
     def _rows_to_add(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
-        """Return the rows to add and their weights; a subclass may refuse rows or drop some."""
+        """Return the rows to add and their weights; a subclass may refuse or drop rows."""
         return X, sample_weight
 
     def _draw(
@@ -825,9 +834,9 @@ class BaseCollector(
         self._state = batch.after
 
     def _ordered_draws(self) -> AbstractContextManager[Any]:
-        """Return the lock of draws with a seed, whose random bits depend on their order.
+        """Return the lock of draws with a seed, because their order determines the random bits.
 
-        A collection that began with a seed goes on with it, also if the parameter has changed.
+        A collection that began with a seed continues with it, even if the parameter has changed.
         """
         begun = self._state
         is_seeded = begun is not None and not begun.streams.is_secure
@@ -835,7 +844,7 @@ class BaseCollector(
         return lock_of(self) if needs_order else nullcontext()
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
-        """Record or check the number and the names of the columns, as scikit-learn does."""
+        """Record or check the number and the names of the columns, like scikit-learn."""
         if reset:
             self.n_features_in_ = n_features
         elif n_features != self.n_features_in_:

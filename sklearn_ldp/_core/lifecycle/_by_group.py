@@ -28,18 +28,19 @@ def estimate_by_group(
 ) -> _Estimate:
     """Estimate the distribution of each group of users, such as each region or each week.
 
-    This is one collection, whose reports are counted by group. Each group has its own number of
-    users and therefore its own noise, which post-processors and intervals take into account row by
-    row. The group of a user is not protected: it must be public, or known to the collector anyway.
+    This is one collection, and its reports are counted by group. Each group has its own number of
+    users and therefore its own noise. Post-processors and intervals account for the noise of each
+    row. The group of a user is not protected, so it must be public or known to the collector.
 
-    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` holds values, and
-    nothing if the oracle reads reports. Several groups of different users cost no more than one.
+    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` contains values, and
+    nothing if the oracle reads reports. Several groups of different users cost no more than one
+    group.
 
     Parameters
     ----------
     oracle : oracle
-        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; it is not
-        changed.
+        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; the object is
+        not changed.
     X : array-like of shape (n_samples,) or (n_samples, n_columns)
         As for its `fit`: values, or reports with ``input="reports"``.
     by : array-like of shape (n_samples,) or (n_samples, n_columns)
@@ -51,14 +52,14 @@ def estimate_by_group(
     -------
     FrequencyEstimate of shape (n_groups, d), or EstimateSet
         One row per group, in the sorted order of the groups' names, which are its `row_names`. In
-        a set of estimates, a column has rows for the groups in which somebody was asked for it.
+        a set of estimates, a column has rows for the groups in which a user was asked for it.
 
     Raises
     ------
     ValueError
         If the groups do not match the rows, or a group has no users.
     TypeError
-        If the oracle makes no estimates of groups, as :class:`~sklearn_ldp.MarginalOracle`.
+        If the oracle makes no estimates of groups, like :class:`~sklearn_ldp.MarginalOracle`.
 
     Examples
     --------
@@ -76,37 +77,38 @@ def estimate_by_group(
     """
     if not oracle._estimates_groups:
         raise TypeError(
-            f"estimate_by_group is for oracles and for ColumnOracle, got {type(oracle).__name__}: "
-            "fit one to the users of each group."
+            "estimate_by_group expects an oracle or a ColumnOracle, got "
+            f"{type(oracle).__name__}. Fit a {type(oracle).__name__} to the users of each group."
         )
     if len(np.shape(by)) == 2:  # type: ignore[arg-type]
         columns = [column.tolist() for column in as_columns(by, "estimate_by_group: by")]
         by = columns[0] if len(columns) == 1 else objects(list(zip(*columns, strict=True)))
     names, groups = group_codes(by, "estimate_by_group", "for each row")
     check_consistent_length(X, groups)
-    # A clone, so that the oracle is not changed; but a generator is shared, and moves on.
-    apart = clone(oracle).set_params(random_state=oracle.random_state)
-    state, name = apart._started(X), apart._name
-    reads = oracle.input == "reports"
-    rows = state.protocol.check(X) if reads else state.protocol.domain.encode(X, name)
+    # A clone, so that the oracle is not changed; but a generator is shared and advances.
+    collector = clone(oracle).set_params(random_state=oracle.random_state)
+    state = collector._started(X)
+    name = collector._name
+    reads_reports = oracle.input == "reports"
+    rows = state.protocol.check(X) if reads_reports else state.protocol.domain.encode(X, name)
     weights = None if sample_weight is None else check_weights(sample_weight, len(rows), name)
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]
-        raise ValueError(f"estimate_by_group has no users in {empty}: leave such groups out.")
+        raise ValueError(f"estimate_by_group has no users in {empty}. Omit these groups.")
     decoded: Any = None
-    # As many groups at a time as fit in memory; only what the estimate needs of them is kept.
+    # As many groups at a time as fit in memory; of each step only the decoded tallies are kept.
     step = Counts.most(state.mechanism, len(names))
     for first in range(0, len(names), step):
         n_groups = min(step, len(names) - first)
         chosen = np.flatnonzero((first <= groups) & (groups < first + n_groups))
         state = state.emptied(Counts.empty(state.mechanism, 1, n_groups))
-        add = state.with_reports if reads else state.with_values
-        of_rows = None if weights is None else weights[chosen]
-        state = add(rows[chosen], of_rows, oracle.n_jobs, groups[chosen] - first)
-        of_groups = state.decoded[0]
-        if decoded is None:  # filled in, as tables of strings are too large to be held twice
-            decoded = np.empty((len(names), *of_groups.shape[1:]), of_groups.dtype)
-        decoded[first : first + n_groups] = of_groups
-    groups_of_users = Groups(names, decoded, sizes.astype(int))
-    return apart._estimate_of(replace(state, groups=groups_of_users))
+        add = state.with_reports if reads_reports else state.with_values
+        row_weights = None if weights is None else weights[chosen]
+        state = add(rows[chosen], row_weights, oracle.n_jobs, groups[chosen] - first)
+        step_decoded = state.decoded[0]
+        if decoded is None:  # one array for all steps, because tables of strings are large
+            decoded = np.empty((len(names), *step_decoded.shape[1:]), step_decoded.dtype)
+        decoded[first : first + n_groups] = step_decoded
+    user_groups = Groups(names, decoded, sizes.astype(int))
+    return collector._estimate_of(replace(state, groups=user_groups))

@@ -1,4 +1,4 @@
-"""A collection in progress: its protocol, its counts and its streams of coins."""
+"""A collection in progress: its protocol, its counts and its streams of random bits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..support.locks import cached_property
 from ..support.privacy import HARDLY_ANY
 from ..support.state import Uncached
 
-_WEIGHTED_GROUPS = """ Groups of users can, by their shares of the population:
+_WEIGHTED_GROUPS = """ Groups of users can, by their proportions of the population:
   by_group = estimate_by_group(oracle, X, by=group)
   inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
 #: Parameters in which the parties of a collection may differ.
-OF_ONE_PARTY = ("input", "random_state", "n_jobs")
+PARTY_PARAMETERS = ("input", "random_state", "n_jobs")
 
 
 class Groups(NamedTuple):
-    """Groups of users, of which an estimate has a row each: their names and sizes.
+    """Groups of users, which are the rows of an estimate: their names and sizes.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Collected(Uncached):
-    """A collection in progress, replaced as a whole, so that a failure never changes half of it.
+    """A collection in progress. It is immutable, so a failure cannot leave half of a change.
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ class Collected(Uncached):
     counts : Counts
         The counts of the reports so far.
     streams : CoinStreams
-        The streams of the users' coins.
+        The streams of the users' random bits.
     parameters : dict
         The parameters of the oracle that started the collection.
     first : int, default=0
-        Position of the first user in the streams of coins.
+        Position of the first user in the streams of random bits.
     is_weighted : bool, default=False
         Whether some rows stood for several users (``sample_weight``).
     groups : Groups or None, default=None
-        Groups that are estimated apart; None makes one estimate of all users.
+        Groups that are estimated separately. If None, there is one estimate of all users.
     is_learned : bool, default=False
         Whether the domain was learned from users' values.
     is_of_fit : bool, default=False
-        Whether `fit` began the collection, which forgets all calls that began before it.
+        Whether `fit` began the collection. It then discards all calls that began before it.
     """
 
     protocol: Protocol
@@ -77,18 +77,19 @@ class Collected(Uncached):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Sentences on the users' privacy, for a report of the estimate."""
-        seed, epsilon = self.parameters["random_state"], self.protocol.epsilon
-        said = {
-            "That the domain was public: it was learned from the users' values, which leaks those "
-            "that occur.": self.is_learned,
-            "That the reports protect anybody: the oracle has a seed, which is for "
-            "simulations.": seed is not None,
-            f"That the reports protect anybody: no one does at epsilon = {epsilon:g}.": (
+        """Sentences about the users' privacy, for a report of the estimate."""
+        seed = self.parameters["random_state"]
+        epsilon = self.protocol.epsilon
+        is_true_by_text = {
+            "That the domain was public: it was learned from the users' values, which leaks the "
+            "values that occur.": self.is_learned,
+            "That the reports protect users: the oracle has a seed, which is for simulations.": seed
+            is not None,
+            f"That the reports protect users: no report does at epsilon = {epsilon:g}.": (
                 epsilon > HARDLY_ANY
             ),
         }
-        return tuple(text for text, is_true in said.items() if is_true)
+        return tuple(text for text, is_true in is_true_by_text.items() if is_true)
 
     @property
     def mechanism(self) -> Any:
@@ -97,27 +98,27 @@ class Collected(Uncached):
 
     @property
     def position(self) -> int:
-        """Position of the next user in the streams of coins."""
+        """Position of the next user in the streams of random bits."""
         return self.first + self.counts.n_samples
 
     @cached_property
     def decoded(self) -> tuple[np.ndarray, np.ndarray]:
-        """The decoded tallies, from which estimates are made, and the sizes of all groups."""
+        """The decoded tallies, which are the input of estimates, and the sizes of all groups."""
         if self.groups is not None:
             return self.groups.decoded, self.groups.sizes
         tallies, sizes = self.counts.by_group
         return self.mechanism.decode(tallies), sizes
 
-    def of_rows(self, rows: np.ndarray) -> tuple[Any, list | None]:
-        """Return the numbers of all users, and the names, of rows of an estimate."""
+    def row_sizes_and_names(self, rows: np.ndarray) -> tuple[Any, list | None]:
+        """Return the numbers of users in rows of an estimate, and the names of the rows."""
         if self.groups is None:
             return self.counts.n_samples, None
         return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
 
     def emptied(self, counts: Counts | None = None) -> Collected:
-        """Return an empty collection that goes on with fresh coins.
+        """Return an empty collection that continues with fresh random bits.
 
-        In a seeded run these are the coins at the positions after all users so far.
+        In a seeded run these are the bits at the positions after all users so far.
         """
         counts = self.protocol.empty if counts is None else counts
         return replace(self, counts=counts, first=self.position)
@@ -129,7 +130,7 @@ class Collected(Uncached):
         n_jobs: int | None,
         slots: np.ndarray | None = None,
     ) -> Collected:
-        """Return the collection with users added, whose codes are randomised.
+        """Return the collection with the randomized reports of more users.
 
         Parameters
         ----------
@@ -151,8 +152,8 @@ class Collected(Uncached):
         n_jobs: int | None,
         slots: np.ndarray | None = None,
     ) -> Collected:
-        """Return the collection with reports added; the arguments are those of `with_values`."""
-        # Rows that stand for several users are not one draw each: their total has another law.
+        """Return the collection with more reports; see `with_values` for the arguments."""
+        # If rows stand for several users, their total has another distribution.
         reports = self.protocol.check(reports, tests_totals=sample_weight is None)
         return self._with(reports, None, sample_weight, n_jobs, slots)
 
@@ -164,7 +165,8 @@ class Collected(Uncached):
         n_jobs: int | None,
         slots: np.ndarray | None,
     ) -> Collected:
-        n_users, ends = len(rows), None
+        n_users = len(rows)
+        ends = None
         if sample_weight is not None:
             ends = np.cumsum(check_weights(sample_weight, n_users, self.protocol.name))
             n_users = int(ends[-1])
@@ -176,19 +178,20 @@ class Collected(Uncached):
         return replace(self, counts=counts, is_weighted=is_weighted)
 
     def merged(self, other: Collected) -> Collected:
-        """Return the sum of two collections, or raise ValueError if they do not add up."""
-        what = self.protocol.difference(other.protocol)
-        if not what and self.counts.n_shards != other.counts.n_shards:
-            what = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
-        if what:
-            given = [name for name in self._differing(other) if name not in what]
-            also = f"; they have other values of {', '.join(given)}" if given else ""
+        """Return the sum of two collections; raise ValueError if their protocols differ."""
+        difference = self.protocol.difference(other.protocol)
+        if not difference and self.counts.n_shards != other.counts.n_shards:
+            difference = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
+        if difference:
+            others = [name for name in self._differing(other) if name not in difference]
+            also = f"; they have other values of {', '.join(others)}" if others else ""
             raise ValueError(
-                f"{self.protocol.name}.merge refuses a differently configured oracle ({what}"
-                f"{also}): reports of two protocols do not add up. Make an estimate of each "
-                "instead."
+                f"{self.protocol.name}.merge refuses a differently configured oracle ({difference}"
+                f"{also}), because reports of two protocols cannot be added up. Make a separate "
+                "estimate of each oracle."
             )
-        name, theirs = self.protocol.name, other.counts
+        name = self.protocol.name
+        theirs = other.counts
         self._check_total(theirs.n_samples)
         try:
             self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
@@ -198,7 +201,7 @@ class Collected(Uncached):
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
-        """Return the collection with what another call has added between two states of it."""
+        """Return the collection with the users that another call has added between two states."""
         n_others = self.counts.n_samples - before.counts.n_samples
         counts = self.counts + after.counts.since(before.counts, n_others)
         check_total(counts.n_samples, f"The users of this {self.protocol.name}")
@@ -208,14 +211,14 @@ class Collected(Uncached):
         check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
 
     def _differing(self, other: Collected) -> list[str]:
-        """Names of the numbers and texts among the parameters that are not the same."""
+        """Return the names of the parameters with different numbers or texts."""
         ours, theirs = (
             {
                 name: value
-                for name, value in one.parameters.items()
-                if isinstance(value, (int, float, str)) and name not in OF_ONE_PARTY
+                for name, value in collected.parameters.items()
+                if isinstance(value, (int, float, str)) and name not in PARTY_PARAMETERS
             }
-            for one in (self, other)
+            for collected in (self, other)
         )
         return [name for name in ours if name in theirs and ours[name] != theirs[name]]
 
@@ -225,15 +228,16 @@ def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarra
     weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
     if len(weights) != n_rows:
         raise ValueError(
-            f"{name} expects one sample_weight for each row of X ({n_rows}), got {len(weights)}."
+            f"{name} expects one sample_weight for each row of X ({n_rows}), got {len(weights)}. "
+            "Pass the number of users of each row."
         )
     return weights
 
 
 def lost_weights(state: Collected, sample_weight: ArrayLike | None) -> str:
-    """A warning, if an oracle was fitted with weights, and none came with the users left out."""
+    """Return a warning if an oracle was fitted with weights but is scored without weights."""
     text = (
-        f"The {state.protocol.name} was fitted with sample_weight, but no score was given any, so "
+        f"The {state.protocol.name} was fitted with sample_weight, but is scored without it, so "
         "each row of X counts as one user. In a search call sklearn.set_config("
         "enable_metadata_routing=True), set_fit_request(sample_weight=True) of the oracle and "
         "set_score_request(sample_weight=True) of a scorer, and pass sample_weight without a "

@@ -1,4 +1,4 @@
-"""The protocol of an oracle, with the attributes that it was made of."""
+"""The protocol of an oracle, with the attributes that determine it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ import numpy as np
 
 from ..domains import Domain
 from ..mechanisms import Protocol
-from ._collected import OF_ONE_PARTY
+from ._collected import PARTY_PARAMETERS
 
 _IMMUTABLE = (str, Number, type(None), Domain)
-_SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # of a category; of columns a tuple
+_SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # types of a category
 
 
 class KeptProtocol(NamedTuple):
-    """A protocol with what it was made of, so that a client that answers often makes it once.
+    """A protocol with its parameters, so that a client with many reports builds it only once.
 
     Parameters
     ----------
     protocol : Protocol
         The protocol.
     values : dict
-        The parameters by name, each as it was given and, if its owner may change it, a copy.
+        The parameters by name: the object and, if the user can modify the object, a copy.
     """
 
     protocol: Protocol
     values: dict[str, tuple[Any, Any]]
 
     @classmethod
-    def of(cls, attributes: Mapping[str, Any], protocol: Protocol) -> KeptProtocol | None:
-        """The protocol with an oracle's parameters; None if one may change without a trace."""
+    def from_attributes(
+        cls, attributes: Mapping[str, Any], protocol: Protocol
+    ) -> KeptProtocol | None:
+        """Return the protocol with an oracle's parameters; None if a change may go unnoticed."""
         values = {}
-        for name, value in dict(attributes).items():  # others may add some meanwhile
-            if name in OF_ONE_PARTY[:2] or name.startswith("_") or name.endswith("_"):
+        for name, value in dict(attributes).items():  # another thread may add attributes
+            if name in PARTY_PARAMETERS[:2] or name.startswith("_") or name.endswith("_"):
                 continue
             copy: Any = None
             if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -48,12 +50,12 @@ class KeptProtocol(NamedTuple):
             values[name] = value, copy
         return cls(protocol, values)
 
-    def is_of(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether these are the attributes that the protocol was made of."""
-        for name, (given, copy) in self.values.items():
+    def matches(self, attributes: Mapping[str, Any]) -> bool:
+        """Return whether an oracle with these attributes has this protocol."""
+        for name, (original, copy) in self.values.items():
             value = attributes.get(name)
-            # True equals 1, but is refused where a number is expected: it must be the same object.
+            # It must be the same object, because True equals 1 but is not a valid number.
             same = np.array_equal if isinstance(copy, np.ndarray) else eq
-            if value is not given or (copy is not None and not same(value, copy)):
+            if value is not original or (copy is not None and not same(value, copy)):
                 return False
         return True

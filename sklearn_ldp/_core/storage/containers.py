@@ -19,7 +19,7 @@ _MAPPED_BYTES = 1 << 24  # bytes of a mapped file that are in memory together
 
 
 def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield arrays of reports from any container that may hold a batch."""
+    """Yield arrays of reports from any container that may contain a batch."""
     if is_iterator(reports):
         for chunk in reports:
             yield from as_chunks(chunk, protocol)

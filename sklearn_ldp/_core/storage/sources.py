@@ -25,7 +25,7 @@ _READ_AHEAD = 1 << 23  # bytes read together from an object store: few round tri
 
 
 class Piped(NamedTuple):
-    """A batch from a pipe; only the caller knows its format."""
+    """A batch from a pipe, which does not show its format; the caller passes the format."""
 
     file: Any
     format: str

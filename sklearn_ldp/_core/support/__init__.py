@@ -1,1 +1,1 @@
-"""Helpers that know nothing of local differential privacy."""
+"""Helpers that do not depend on local differential privacy."""

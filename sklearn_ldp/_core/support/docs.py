@@ -25,7 +25,7 @@ def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
 
 
 def inherit_docstrings(cls: type[_T]) -> type[_T]:
-    """Give the public methods and properties of a class that say nothing the words of a base."""
+    """Copy docstrings of base classes to public methods and properties without a docstring."""
     for name, own in vars(cls).items():
         is_public = not name.startswith("_") and (callable(own) or isinstance(own, property))
         if is_public and not own.__doc__:
@@ -35,7 +35,7 @@ def inherit_docstrings(cls: type[_T]) -> type[_T]:
 
 
 class NamesParameters(Tagged):
-    """Mixin that refuses unknown parameters in the name of the class, and names the nearest one."""
+    """Mixin that refuses an unknown parameter; the error suggests the most similar name."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         signature = _signature(cls.__init__)
@@ -49,11 +49,12 @@ class NamesParameters(Tagged):
 class Documented(NamesParameters):
     """Mixin for scikit-learn's HTML representation: it links to the page of the class."""
 
-    def __init__(self) -> None:  # nearer than `__new__`, so that signatures tell no others
+    def __init__(self) -> None:  # `inspect.signature` prefers it to `__new__`
         pass
 
-    # The address is the `Documentation` entry of `[project.urls]` in pyproject.toml, as the
-    # installed package knows it. Without one there is no link, and none for classes of others.
+    # The address is the `Documentation` entry of `[project.urls]` in pyproject.toml, in the
+    # metadata of the installed package. Without this entry there is no link. Classes of other
+    # packages have no link either.
 
     @property
     def _doc_link_module(self) -> str:
@@ -69,16 +70,16 @@ class Documented(NamesParameters):
 
 @cache
 def _signature(init: Any) -> inspect.Signature:
-    """Return the signature of a method, which takes long."""
+    """Return the signature of a method; the cache saves time."""
     return inspect.signature(init)
 
 
-def _misfit(name: str, signature: inspect.Signature, given: Any, error: TypeError) -> str:
-    """Return a sentence on the wrong arguments that a class was given."""
+def _misfit(name: str, signature: inspect.Signature, arguments: Any, error: TypeError) -> str:
+    """Return a sentence about the wrong arguments of a class."""
     known = dict(list(signature.parameters.items())[1:])
-    unknown = next((one for one in given if one not in known), None)
-    if unknown is None:  # too many without a name, or one of them twice
-        call = [one if p.kind is not p.KEYWORD_ONLY else f"{one}=.." for one, p in known.items()]
+    unknown = next((key for key in arguments if key not in known), None)
+    if unknown is None:  # too many positional arguments, or an argument twice
+        call = [key if p.kind is not p.KEYWORD_ONLY else f"{key}=.." for key, p in known.items()]
         return f"{name}: {error}. Write {name}({', '.join(call)})."
     near = get_close_matches(unknown, known, 1, 0.5)
     meant = f", did you mean {near[0]!r}?" if near else f"; it has {', '.join(known) or 'none'}."

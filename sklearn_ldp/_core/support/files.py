@@ -1,4 +1,4 @@
-"""Files: text, CSV and Parquet told by their content, and files that appear whole or not at all."""
+"""Files: text, CSV and Parquet are recognized by content, and a file is written whole or not."""
 
 from __future__ import annotations
 
@@ -26,17 +26,15 @@ from .parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
 from .text import decoded_lines
 
 _NO_FOLDER = "cannot create this folder"
-_LEFT_SECONDS = 86_400.0  # no write takes a day, so what is older was left by a kill
+_LEFT_SECONDS = 86_400.0  # a write needs less than a day, so a killed process left an older file
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes the name `path` once it is written and flushed to disk.
+    """Open a temporary file, which is renamed to `path` after it is written and flushed to disk.
 
-    path: the file to create or to replace. If it is a link, the file that it points to is
-    replaced.
-    Returns: a binary file to write to. If the block fails, whatever was at `path` is
-    unchanged.
+    path: the file to create or to replace. If it is a link, the target of the link is replaced.
+    Returns: a binary file to write to. If the block fails, an earlier file at `path` is unchanged.
     """
     target = _target(path)
     temporary = _temporary(target)
@@ -58,7 +56,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 class _NamedFile(io.FileIO):
-    """A new file whose errors, such as those of a full disk, name the file it will become."""
+    """A new file; its errors, for instance of a full disk, contain the name of the final file."""
 
     def __init__(self, temporary: Path, path: Path) -> None:
         super().__init__(temporary, "xb")
@@ -70,9 +68,9 @@ class _NamedFile(io.FileIO):
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError if the file could not be written: to be asked before long work."""
-    # A missing folder is no obstacle if `make_folder` could create it; the error names it if
-    # not.
+    """Raise OSError if the file could not be written; call this before long work."""
+    # A missing folder is no obstacle if `make_folder` can create it. Otherwise the error contains
+    # the name of the folder.
     target = _target(path)
     folder = target.parent
     # Ends: the root is its own parent.
@@ -87,7 +85,7 @@ def check_writable(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """Create the folder of a file that is about to be written, if it is missing."""
-    # path: the file. If it is a link, the folder is that of the file which it points to.
+    # path: the file. If it is a link, the folder of its target is created.
     folder = _target(path).parent
     with errors_name(folder, _NO_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,31 +93,33 @@ def make_folder(path: Path) -> None:
 
 def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     """Open a file to read its bytes."""
-    # A pipe of this name is refused: whoever opens it would wait until somebody writes to it.
+    # A pipe of this name is refused, because opening it would wait for a process that writes to it.
     no_wait = getattr(os, "O_NONBLOCK", 0)
-    place = os.fspath(path)  # no descriptor, which is another's to close
+    place = os.fspath(path)  # no descriptor, because its owner closes it
     file = open(place, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        what = "no regular file: save its content to one, or pass it open"
-        raise OSError(errno.EINVAL, what, place)
+        problem = "no regular file: save its content to a regular file, or pass an open file"
+        raise OSError(errno.EINVAL, problem, place)
     return file
 
 
 def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
-    """Return the content of a file, as `open_regular` opens it."""
-    # most: the most bytes that are read.
+    """Return the content of a regular file."""
+    # most: the maximum number of bytes. A longer file is refused.
     with open_regular(path) as file:
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
-        raise ValueError(f"{path} has more than {most:,} bytes, which is not what it should be.")
+        raise ValueError(
+            f"{path} has more than {most:,} bytes, so it is not the expected file. Pass another."
+        )
     return content
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files for `path` that processes left behind which no longer run."""
-    # Whether one runs is known of this machine's processes only. The files of others, such as
-    # those of containers that share the folder, are left for a day.
+    """Remove the temporary files for `path` of processes that no longer run."""
+    # A process of this machine can be checked. The files of other machines, such as containers
+    # that share the folder, are removed after a day.
     target = resolved(path)
     prefix = f".{target.name}."
     for orphan in target.parent.iterdir():
@@ -136,7 +136,7 @@ def sweep(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """The key that processes share that see each other's numbers: the host, and its name space."""
+    """Return the key of all processes that can check each other: the host, and its name space."""
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -144,7 +144,7 @@ def _machine() -> str:
 
 
 def resolved(path: Path) -> Path:
-    """Return where links lead; a circle of them is an OSError, and none of RuntimeError."""
+    """Return the target of links; a circle of links raises OSError instead of RuntimeError."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -154,36 +154,36 @@ def resolved(path: Path) -> Path:
 def _target(path: Path) -> Path:
     target = resolved(path)
     if target.exists() and not target.is_file():
-        raise OSError(f"{path} is no file that could be replaced; name another file.")
+        raise OSError(f"{path} is no file that could be replaced. Name another file.")
     return target
 
 
 def _temporary(target: Path) -> Path:
-    """A name that `sweep` understands, in the same folder: a rename there is atomic."""
+    """Return a name for `sweep`, in the same folder, because a rename in a folder is atomic."""
     unique = f"{os.getpid()}-{_machine()}-{secrets.token_hex(4)}"
     return target.with_name(f".{target.name}.{unique}.tmp")
 
 
 @contextmanager
-def errors_name(path: Path, what: str = "cannot write here") -> Iterator[None]:
-    """Make an error of the file system name this path instead of a temporary one."""
+def errors_name(path: Path, failure: str = "cannot write here") -> Iterator[None]:
+    """Replace a temporary path by this path in errors of the file system."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
             raise
-        raise OSError(error.errno, f"{what} ({error.strerror})", str(path)) from error
+        raise OSError(error.errno, f"{failure} ({error.strerror})", str(path)) from error
 
 
 def _remove(temporary: Path) -> None:
-    with suppress(OSError):  # which would hide the error that made the file useless
+    with suppress(OSError):  # this error would hide the first error
         temporary.unlink(missing_ok=True)
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process of this number runs on this machine."""
+    """Return whether a process with this number runs on this machine."""
     if os.name == "nt" or process <= 0:
-        return True  # there is no harmless way to ask
+        return True  # there is no harmless check
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -194,7 +194,7 @@ def is_alive(process: int) -> bool:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name durable. Windows cannot open folders, and does not need this."""
+    """Flush the new name to the disk. Windows cannot open folders, and does not need this."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -205,36 +205,39 @@ def _flush_folder(folder: Path) -> None:
 
 
 _LINE_BYTES = 1 << 20
-# What a packed file may unpack to: far more than values of people pack to, whose columns differ.
-_UNPACKED_BYTES, _UNPACKED_SHARE = 1 << 24, 100
-_MAX_CELLS, _CELLS_PER_BYTE = 1 << 21, 64
-_TOO_MUCH = "Add up users with equal values first, with their number in a column"
+# A packed file may unpack to so many bytes, or to so many times its own bytes. The limits are far
+# above files of users' values, because users differ.
+_UNPACKED_BYTES = 1 << 24
+_UNPACKED_SHARE = 100
+_MAX_CELLS = 1 << 21
+_CELLS_PER_BYTE = 64
+_TOO_MUCH = "First add up users with equal values, and write their number into a column"
 
 
 class Source:
-    """A file, or bytes in memory, whose content can be read several times."""
+    """A file, or bytes in memory, that can be read several times."""
 
-    # content: a regular file, or what one would hold.
-    # name: what errors call it.
+    # content: the path of a regular file, or the bytes of a file.
+    # name: its name in errors.
 
     def __init__(self, content: str | PathLike[str] | bytes, name: str) -> None:
         self.name = name
         self._content = content
 
     def open(self) -> io.BufferedReader:
-        """Open it at its beginning."""
+        """Open the file at its beginning."""
         if isinstance(self._content, bytes):
             return io.BufferedReader(io.BytesIO(self._content))
         return open_regular(self._content)
 
     def starts_with(self, magic: bytes) -> bool:
-        """Whether a file begins with these bytes."""
+        """Return whether the file begins with these bytes."""
         with self.open() as file:
             return file.read(len(magic)) == magic
 
     @property
     def is_parquet(self) -> bool:
-        """Whether a file is Parquet; anything else is text, plain or gzip."""
+        """Whether the file is Parquet; otherwise it is text, plain or gzip."""
         return self.starts_with(b"PAR1")
 
     def lines(self) -> Iterator[str]:
@@ -246,7 +249,7 @@ class Source:
                 most = max(_UNPACKED_BYTES, _UNPACKED_SHARE * self._n_bytes()) if compressed else -1
                 yield from decoded_lines(_short_lines(unpacked, self.name, most), self.name)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                # The text of an error of gzip shows two bytes of the content.
+                # An error of gzip contains two bytes of the content.
                 raise ValueError(
                     f"{self.name} is a truncated or damaged gzip file. Copy it again."
                 ) from (None if are_cells_hidden() else error)
@@ -270,8 +273,7 @@ class Source:
 
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the last line of each CSV row, and its cells; none if it is blank."""
-        # All rows that are not blank have as many cells as the first one, which is the
-        # header.
+        # All rows that are not blank have as many cells as the first row, which is the header.
         reader = csv.reader(self.lines(), strict=True)
         width = 0
         try:
@@ -296,7 +298,8 @@ class Source:
         with self._parquet_file() as file:
             names = file.schema_arrow.names
             width = len(names) if columns is None else len(columns)
-            n_cells, n_bytes = width * file.metadata.num_rows, self._n_bytes()
+            n_cells = width * file.metadata.num_rows
+            n_bytes = self._n_bytes()
             if n_cells > max(_MAX_CELLS, _CELLS_PER_BYTE * n_bytes):
                 raise ValueError(
                     f"{self.name} promises {n_cells:,} cells in {n_bytes:,} bytes, more than are "
@@ -310,11 +313,11 @@ class Source:
     def _parquet_file(self) -> Iterator[Any]:
         try:
             from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile  # read_table takes columns from folders' names
+            from pyarrow.parquet import ParquetFile  # read_table makes columns of folders' names
         except ImportError as error:
             raise ImportError(
-                f"{self.name} is a Parquet file, which needs pyarrow, which is not installed. "
-                'Install it with pip install "sklearn_ldp[data]", or convert the file to CSV.'
+                f"{self.name} is a Parquet file, and pyarrow is not installed. Install pyarrow "
+                'with pip install "sklearn_ldp[data]", or convert the file to CSV.'
             ) from error
         with self.open() as file:
             try:
@@ -332,22 +335,23 @@ class Source:
                     raise
                 detail = type(error).__name__ if are_cells_hidden() else str(error)[:200]
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged Parquet file, or unpacks to more than "
-                    f"is read ({detail}). Copy or download it again."
+                    f"{self.name} is a truncated or damaged Parquet file, or too large when it is "
+                    f"unpacked ({detail}). Copy or download the file again."
                 ) from error
 
 
 def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
-    """Yield lines; one without an end, which few bytes of gzip may be, would fill the memory."""
+    """Yield lines; refuse long lines, because few bytes of gzip may unpack to a very long line."""
     number = total = 0
     while line := file.readline(_LINE_BYTES):
-        number, total = number + 1, total + len(line)
+        number += 1
+        total += len(line)
         if 0 <= most < total:
             raise ValueError(f"{name} unpacks to more than {most:,} bytes. {_TOO_MUCH}.")
         if len(line) == _LINE_BYTES:
             raise ValueError(
                 f"{name}, line {number}: expected lines of less than {_LINE_BYTES:,} bytes, got a "
-                "longer one. Save the file as text with one row per line."
+                "longer line. Save the file as text with one row per line."
             )
         yield line
 
@@ -357,13 +361,13 @@ _are_cells_hidden: ContextVar[bool] = ContextVar("are_cells_hidden", default=Fal
 
 @contextmanager
 def hidden_cells() -> Iterator[None]:
-    """Keep the cells of files out of errors in this block, because others read a client's logs."""
+    """Hide the cells of files in errors of this block, because others read a client's logs."""
     token = _are_cells_hidden.set(True)
     try:
         yield
     except (ValueError, OSError, ImportError, MemoryError):
         raise
-    except Exception as error:  # a bug of the package, whose message may hold a cell
+    except Exception as error:  # a bug of the package, with a message that may contain a cell
         hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
         raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
     finally:
@@ -371,18 +375,18 @@ def hidden_cells() -> Iterator[None]:
 
 
 def are_cells_hidden() -> bool:
-    """Return whether errors must not show cells: `shorten` and `listed_columns` hide them."""
+    """Return whether errors must not show cells; then `shorten` and `listed_columns` hide them."""
     return _are_cells_hidden.get()
 
 
 def listed_columns(header: list[str]) -> str:
-    """Return the columns of a file for an error; a file without a header has cells there."""
+    """Return the columns of a file for an error; they are cells if the file has no header."""
     n = len(header)
     return f"{n} column{'s' * (n != 1)}" + ("" if are_cells_hidden() else f": {shorten(header)}")
 
 
 def shorten(cell: object) -> str:
-    """Return the repr of a cell for an error, of 80 characters at most, or only its type."""
+    """Return the repr of a cell for an error, with at most 80 characters, or only its type."""
     if are_cells_hidden():
         return f"a value of type {type(cell).__name__}"
     text = repr(cell)

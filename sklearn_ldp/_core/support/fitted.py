@@ -1,4 +1,4 @@
-"""Results of fitted estimators: the estimate that one has released, the errors of a grid search."""
+"""Results of fitted estimators: the released estimate, and the errors of a grid search."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MEAN = "mean_test_"
 
 def estimate_of(estimator: BaseEstimator) -> Any:
     """Return the estimate of a fitted oracle, post-processor, search or Pipeline."""
-    # A search of scikit-learn over such estimators will do too (the estimate is that of its best
-    # estimator), and so will a Pipeline whose last steps are "passthrough".
+    # For a search of scikit-learn over such estimators, the estimate of its best estimator. The
+    # last steps of a Pipeline may be "passthrough".
     if hasattr(estimator, "steps"):
         if steps := [step for _, step in estimator.steps if step not in (None, "passthrough")]:
             return estimate_of(steps[-1])
@@ -27,8 +27,8 @@ def estimate_of(estimator: BaseEstimator) -> Any:
     elif hasattr(estimator, "fit") and not isinstance(estimator, type):
         check_is_fitted(estimator, "estimate_")
     raise TypeError(
-        "An estimate comes from a fitted oracle, post-processor, search or Pipeline of them, got "
-        f"{estimator!r}."
+        f"Expected a fitted oracle, post-processor, search or Pipeline of them, got {estimator!r}. "
+        "Pass an estimator with an estimate."
     )
 
 
@@ -44,7 +44,7 @@ def mean_errors(cv_results: Mapping[str, Any], metric: str) -> np.ndarray:
 
 def standard_errors(cv_results: Mapping[str, Any], metric: str) -> tuple[np.ndarray | None, int]:
     """Return the standard error of each mean score over the splits, and the number of splits."""
-    # With fewer than 2 splits there is no standard error, but None.
+    # With fewer than 2 splits the standard error is None.
     pattern = re.compile(rf"split\d+_test_{re.escape(metric)}")
     scores = [cv_results[key] for key in cv_results if pattern.fullmatch(key)]
     n_splits = len(scores)

@@ -1,4 +1,4 @@
-"""Objects of the package in files without pickle: JSON and arrays, and reading runs no code."""
+"""Objects of the package in files of JSON and arrays, without pickle. Reading runs no code."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from .arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
 from .files import read_regular, replacing
 from .tags import TAGGED, Tagged, check_types, tag_of
 
-_FORMAT, _VERSION = "sklearn_ldp estimate", 2
-_OF_CHECKPOINTS = "sklearn_ldp checkpoint"  # what `storage.checkpoints` writes
+_FORMAT = "sklearn_ldp estimate"
+_VERSION = 2
+_CHECKPOINT_FORMAT = "sklearn_ldp checkpoint"  # the format of `storage.checkpoints`
 _PACKAGE = __name__.partition(".")[0]
 _PLAIN = (type(None), bool, int, float, str)
-_KINDS = "biufSUmM"  # of arrays: no objects, no records and no complex numbers
+_KINDS = "biufSUmM"  # kinds of arrays, without objects, records and complex numbers
 # Arrays that objects share are checked once per object. All checks together read at most this
-# multiple of the file's size, so that a small file cannot ask for much work; chosen by hand.
+# multiple of the file's size, so that a small file cannot cause much work; chosen by hand.
 _MOST_READ = 100
 _LEAST_READ = 1 << 24
 
@@ -41,22 +42,22 @@ def _objects(items: list[Any]) -> np.ndarray:
 
 
 def _sealed(array: np.ndarray) -> np.ndarray:
-    """A read-only array that owns its content, as those of categories are."""
+    """Return a read-only array that owns its content, like the arrays of categories."""
     array = array.copy()
     array.flags.writeable = False
     return array
 
 
 def _fraction(text: str) -> Fraction:
-    """The fraction that digits, a slash and digits stand for; its parts have bounded lengths."""
+    """Return the fraction of a text of digits, a slash and digits, with bounded lengths."""
     if not re.fullmatch(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?", text):
-        raise ValueError(f"{text!r:.80} is no fraction")
+        raise ValueError(f"{text!r:.80} is not a fraction")
     return Fraction(text)
 
 
 def _dtype(text: str) -> np.dtype:
     if not re.fullmatch(r"[|<>][iu][1248]", text):
-        raise ValueError(f"{text!r:.80} is no type of integers")
+        raise ValueError(f"{text!r:.80} is not a type of integers")
     return np.dtype(text)
 
 
@@ -66,8 +67,8 @@ def _sparse(parts: list[Any]) -> sparse.csr_array:
     return array
 
 
-# What is neither plain nor an array of numbers nor an object of the package: its type, what it is
-# made of, and how it is made of that.
+# Values that are neither plain, nor arrays of numbers, nor objects of the package: the type, the
+# function that returns the parts of a value, and the function that makes a value from the parts.
 _FORMS: dict[str, tuple[Any, Any, Any]] = {
     "tuple": (tuple, list, tuple),
     "dict": (dict, lambda x: [list(pair) for pair in x.items()], dict),
@@ -84,11 +85,11 @@ _FORMS: dict[str, tuple[Any, Any, Any]] = {
         _sparse,
     ),
 }
-_BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # of which there are subclasses
+_BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # types that have subclasses
 
 
 def keep(thing: Any, path: str | PathLike[str]) -> None:
-    """Write an object to a file, which appears as a whole or not at all."""
+    """Write an object to a file; if the call fails, there is no new file."""
     writer = _Writer()
     header = {"format": _FORMAT, "version": _VERSION, "root": writer.form(thing)}
     header["objects"] = writer.objects
@@ -97,7 +98,7 @@ def keep(thing: Any, path: str | PathLike[str]) -> None:
 
 
 def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
-    """Read what `keep` has written; `classes` are those that are not of this package."""
+    """Read a file of `keep`; `classes` are classes of other packages that the file may contain."""
     content = read_regular(path)
     try:
         arrays = unpack_arrays(content)
@@ -105,19 +106,20 @@ def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
         return _read(content, arrays, header, classes)
     except _RefusedError as error:
         raise ValueError(f"{path} {error}") from None
-    except Exception as error:  # whatever a damaged or forged file makes the readers raise
+    except Exception as error:  # a damaged or forged file may cause any error
         raise ValueError(
             f"{path} is no estimate that this release can read ({type(error).__name__}: "
-            f"{str(error)[:300]}): save it again with the release that has written it."
+            f"{str(error)[:300]}). Save it again with the release that wrote it."
         ) from None
 
 
 def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any) -> Any:
     """Return the object of a file, after the checks of its version and its digest."""
-    if header["format"] == _OF_CHECKPOINTS:
+    if header["format"] == _CHECKPOINT_FORMAT:
         raise _RefusedError(
-            "is a checkpoint of a collection, and no estimate: read it with "
-            "sklearn_ldp.collection.Aggregator.load(path, oracle), whose estimate can be saved."
+            "is a checkpoint of a collection, not an estimate. Read it with "
+            "sklearn_ldp.collection.Aggregator.load(path, oracle), and save the estimate of the "
+            "aggregator."
         )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
         raise ValueError(f"it is of version {header['version']!r:.80}, and not of {_VERSION}")
@@ -130,34 +132,35 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
 
 
 def _name_of(made: type) -> str:
-    """The name in files of a class that has no tag, because another package has written it."""
+    """Return the name in files of a class without a tag, because it is of another package."""
     return f"{made.__module__}:{made.__qualname__}"
 
 
 def _tagged(tag: str) -> Any:
-    """The class, or the constant, of a tag; None if there is none."""
+    """Return the class, or the constant, of a tag; None for an unknown tag."""
     if tag not in TAGGED:
         importlib.import_module(f"{_PACKAGE}.surveys")  # gives every class its tag
     return TAGGED.get(tag)
 
 
 def _names_of_version_1() -> dict[str, Any]:
-    """The classes by the paths of modules that files of version 1 have in the place of tags."""
+    """Return the classes by the paths of modules, which are the tags in files of version 1."""
     table = files(__package__).joinpath("data/names_of_version_1.json").read_text("utf-8")
     return {name: _tagged(tag) for name, tag in json.loads(table).items()}
 
 
 class _RefusedError(Exception):
-    """A file is a checkpoint, or holds a class that the caller did not pass."""
+    """A file is a checkpoint, or contains a class that the caller did not pass."""
 
 
 class _Writer:
-    """Values as JSON: each object and array is written once, after what it holds."""
+    """Values as JSON: each object and array is written once, after its parts."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.objects: list[Any] = []
-        # What is written, by its id; it is held, so that no other object gets this id.
+        # The written values and their forms, by id. The value is stored, so that no other object
+        # gets its id.
         self._written: dict[int, tuple[Any, Any]] = {}
 
     def form(self, x: Any) -> Any:
@@ -165,7 +168,7 @@ class _Writer:
         if type(x) in _PLAIN:
             return x
         if type(x) is list:
-            return [self.form(one) for one in x]
+            return [self.form(item) for item in x]
         if id(x) not in self._written:
             self._written[id(x)] = x, self._form(x)
         return self._written[id(x)][1]
@@ -175,19 +178,19 @@ class _Writer:
             name = f"array_{len(self.arrays)}"
             self.arrays[name] = np.asarray(x)
             return {"array": name}
-        for name, (of, write, _) in _FORMS.items():
-            if type(x) is of or (of in _BY_BASE and isinstance(x, of)):
+        for name, (kind, write, _) in _FORMS.items():
+            if type(x) is kind or (kind in _BY_BASE and isinstance(x, kind)):
                 return {name: self.form(write(x))}
         self.objects.append(self._object(x))
         return {"object": len(self.objects) - 1}
 
     def _object(self, x: Any) -> list[Any]:
-        """A class, what it is called with or its instance made of, and the instance's state."""
+        """Return a class, the arguments of its instance, and the state of the instance."""
         name = _name(type(x))
-        if isinstance(x, BaseEstimator):  # by its parameters: a copy that is not fitted
+        if isinstance(x, BaseEstimator):  # its parameters: an unfitted copy
             return [name, self.form(x.get_params(deep=False))]
         reduced = x.__reduce_ex__(2)
-        if isinstance(reduced, str):  # a constant, of which copies are itself
+        if isinstance(reduced, str):  # a constant
             return [tag_of(x)]
         make, args, *state = reduced
         if make is type(x):
@@ -196,7 +199,7 @@ class _Writer:
 
 
 class _Reader:
-    """Values from what `_Writer` has made of them."""
+    """Values from the JSON forms and arrays of a `_Writer`."""
 
     def __init__(self, arrays: dict[str, np.ndarray], names: dict[str, Any], n_bytes: int) -> None:
         if odd := [array.dtype for array in arrays.values() if array.dtype.kind not in _KINDS]:
@@ -207,22 +210,22 @@ class _Reader:
         self._objects: list[Any] = []
 
     def root(self, header: dict[str, Any]) -> Any:
-        """Return the object of a file, after the others that it refers to."""
+        """Read the objects of a file in order, and return the root object."""
         for form in header["objects"]:
             self._objects.append(self._object(*form))
         return self.read(header["root"])
 
     def read(self, form: Any) -> Any:
-        """Return the value that a form stands for."""
+        """Return the value of a form."""
         if isinstance(form, list):
-            return [self.read(one) for one in form]
+            return [self.read(item) for item in form]
         if not isinstance(form, dict):
             return form
         ((kind, value),) = form.items()
         if kind == "object":
             return self._objects[value]
         made = self._arrays[value] if kind == "array" else _FORMS[kind][2](self.read(value))
-        if isinstance(made, np.ndarray):  # others are made of the shape that an empty one claims
+        if isinstance(made, np.ndarray):  # an empty array may claim a large shape
             self._spend(math.prod(max(n, 1) for n in made.shape) * made.itemsize)
         return made
 
@@ -231,21 +234,22 @@ class _Reader:
         if made is None:
             remedy = f"load_estimate(path, classes=[{name.split(':')[-1]:.80}])"
             raise _RefusedError(
-                f"holds {name!r:.200}, which this release does not know. If it is a class of "
-                f"another package that you trust, pass it: {remedy}."
+                f"contains {name!r:.200}, which is unknown to this release. If it is a class of "
+                f"another package that you trust, pass the class: {remedy}."
             )
         if not isinstance(made, type):
             return made
-        args, state = self.read(args), self.read(state)
+        args = self.read(args)
+        state = self.read(state)
         if issubclass(made, BaseEstimator):
             thing = made(**args)
             thing._validate_params()
             return thing
         if issubclass(made, tuple) or "__reduce__" in vars(made):
             thing = made(*args)
-        else:  # no `__init__` and no `__setstate__` runs
+        else:  # without `__init__` and `__setstate__`
             thing = made.__new__(made)
-            vars(thing).update(**(state or {}))  # an object without attributes has none
+            vars(thing).update(**(state or {}))  # an object without attributes has no state
         check_types(thing)
         if check := getattr(made, "__check_state__", None):
             self._spend(check(thing) or 0)
@@ -258,13 +262,13 @@ class _Reader:
 
 
 def _name(made: type) -> str:
-    """The tag of a class, or its path if it is a subclass of another package's."""
+    """Return the tag of a class, or the path of a subclass from another package."""
     tag = tag_of(made)
     is_ours = made.__module__.partition(".")[0] == _PACKAGE
     if tag is None and (is_ours or not issubclass(made, Tagged)):
         raise TypeError(
-            f"An estimate that holds {_name_of(made).replace(':', '.')} cannot be saved, since a "
-            "file holds numbers, text and objects of this package: give the oracle plain "
-            "parameters."
+            f"An estimate with a {_name_of(made).replace(':', '.')} cannot be saved, because a "
+            "file contains only numbers, text and objects of this package. Use plain parameters "
+            "in the oracle."
         )
     return tag or _name_of(made)

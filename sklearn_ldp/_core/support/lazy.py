@@ -1,4 +1,4 @@
-"""Exports of a package: names imported when they are first asked for, and its classes."""
+"""Exports of a package: names that are imported at their first use, and its classes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def lazy_names(
     package: str, homes: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the functions ``__getattr__`` and ``__dir__`` of a package."""
-    # They find its public submodules, as scikit-learn's do, and the names that it exports. Type
-    # checkers must not see them, or they would take any name for one of the package: write
-    # `from . import ...` for them, under `TYPE_CHECKING`.
+    # These functions return its public submodules, as in scikit-learn, and its exports. Hide them
+    # from type checkers, which would otherwise accept any name: write `from . import ...` for type
+    # checkers, under `TYPE_CHECKING`.
     module = sys.modules[package]
     home_of = {name: home for home, names in (homes or {}).items() for name in names.split()}
 
@@ -27,9 +27,9 @@ def lazy_names(
 
     def get(name: str) -> Any:
         if name in home_of:
-            found = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
-            setattr(module, name, found)
-            return found
+            value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+            setattr(module, name, value)
+            return value
         if not name.startswith("_") and name in public():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -37,12 +37,12 @@ def lazy_names(
     return get, lambda: sorted({*vars(module), *home_of, *public()})
 
 
-def is_concrete(found: object, base: type) -> bool:
+def is_concrete(thing: object, base: type) -> bool:
     """Return whether an object is a class that is derived from a base, and is not abstract."""
-    return inspect.isclass(found) and issubclass(found, base) and not inspect.isabstract(found)
+    return inspect.isclass(thing) and issubclass(thing, base) and not inspect.isabstract(thing)
 
 
 def exported_classes(package: Any, base: type) -> dict[str, Any]:
-    """Return the classes in a package's ``__all__``, by name, that `is_concrete` is true of."""
+    """Return the classes in a package's ``__all__`` that are concrete, by name."""
     exported = {name: getattr(package, name) for name in package.__all__}
-    return {name: found for name, found in exported.items() if is_concrete(found, base)}
+    return {name: thing for name, thing in exported.items() if is_concrete(thing, base)}

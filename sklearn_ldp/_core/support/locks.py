@@ -1,4 +1,4 @@
-"""Locks of objects, which a forked process finds free also if its parent has acquired them."""
+"""Locks of objects. They are free in a forked process, even if its parent has acquired them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from weakref import WeakKeyDictionary
 
 _Value = TypeVar("_Value")
 
-# Beside the objects, so that clones, copies and pickles contain no lock.
+# Outside of the objects, so that clones, copies and pickles contain no lock.
 _locks: WeakKeyDictionary[Any, defaultdict[str, Any]] = WeakKeyDictionary()
-_of_locks = RLock()
+_registry_lock = RLock()
 
 
 def lock_of(owner: Any, purpose: str = "") -> Any:
-    """Return a reentrant lock of an object, for one of the purposes for which it needs locks.
+    """Return the reentrant lock of an object for a purpose.
 
     All locks of the package come from here. A fork copies the locks but only the thread that calls
-    it, so another thread's lock would stay acquired for ever: the child begins with new locks.
+    it, so another thread's lock would stay acquired forever: the child begins with new locks.
     """
-    with _of_locks:
+    with _registry_lock:
         return _locks.setdefault(owner, defaultdict(RLock))[purpose]
 
 
 def _forget_locks() -> None:
-    """Begin without locks in a forked process."""
-    global _locks, _of_locks
+    """Forget all locks in a forked process."""
+    global _locks, _registry_lock
     _locks = WeakKeyDictionary()
-    _of_locks = RLock()
+    _registry_lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -42,7 +42,7 @@ if hasattr(os, "register_at_fork"):
 class cached_property(functools.cached_property[_Value]):  # noqa: N801
     """A cached property without a lock, as in Python 3.12 and later.
 
-    Python 3.11 has one lock for all objects of a class, which a fork could leave acquired for ever.
+    Python 3.11 has one lock for all objects of a class, which a fork could leave acquired forever.
     """
 
     def __init__(self, func: Callable[[Any], _Value]) -> None:

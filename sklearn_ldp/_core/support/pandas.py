@@ -1,4 +1,4 @@
-"""The import of pandas or polars, which are extras."""
+"""The import of pandas or polars, which are optional."""
 
 from __future__ import annotations
 
@@ -16,4 +16,5 @@ def import_library(name: str, library: str) -> Any:
     try:
         return import_module(library)
     except ImportError as error:
-        raise ImportError(f"{name} needs {library}: pip install 'sklearn_ldp[data]'.") from error
+        text = f"{name} needs {library}. Run: pip install 'sklearn_ldp[data]'."
+        raise ImportError(text) from error

@@ -1,4 +1,4 @@
-"""Tasks run through joblib, warnings that come once, and small products in a single thread."""
+"""Tasks through joblib, warnings that appear once, and small products in a single thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from sklearn.utils.parallel import _threadpool_controller_decorator
 
-#: Lets BLAS use one thread: in a loop of small products more of them only wait for each other.
+#: Lets BLAS use one thread: in a loop of small products, more threads only wait for each other.
 one_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 
 
@@ -20,9 +20,9 @@ def run(
 ) -> Iterator[Any]:
     """Yield ``function(*task)`` for each task as soon as it is finished, in any order."""
     calls = [delayed(_call)(function, task) for task in tasks]
-    given: set[tuple[type[Warning], str]] = set()
+    seen: set[tuple[type[Warning], str]] = set()
     for result, warned in _finished(calls, n_jobs, how):
-        for warning in _distinct(warned, given):
+        for warning in _distinct(warned, seen):
             warnings.warn(warning, stacklevel=2)
         yield result
 
@@ -35,8 +35,8 @@ def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None)
 @contextmanager
 def each_warning_once() -> Iterator[None]:
     """Give each distinct warning of a block once, at its end."""
-    # In a thread that is not the main one the warnings come as they are, because Python changes
-    # the filters of warnings for all threads.
+    # Outside of the main thread the warnings are not caught, because Python changes the filters of
+    # warnings for all threads.
     caught: list[Warning] = []
     try:
         with _recorded(caught):
@@ -80,24 +80,22 @@ def _recorded(into: list[Warning]) -> Iterator[None]:
         try:
             yield
         finally:
-            into.extend(_as_warning(one) for one in caught)
+            into.extend(_as_warning(message) for message in caught)
 
 
 def _as_warning(caught: warnings.WarningMessage) -> Warning:
-    """Return a warning of the same class and text that can be pickled, as workers send it."""
+    """Return a warning with the same class and text that workers can pickle."""
     text = str(caught.message)
     try:
         return caught.category(text)
-    except TypeError:  # a class that cannot be made of a text alone
+    except TypeError:  # the class needs other arguments than a text
         return UserWarning(f"{caught.category.__name__}: {text}")
 
 
-def _distinct(
-    warned: Iterable[Warning], given: set[tuple[type[Warning], str]]
-) -> Iterator[Warning]:
-    """Yield the warnings that are not among the given ones, and put them there."""
+def _distinct(warned: Iterable[Warning], seen: set[tuple[type[Warning], str]]) -> Iterator[Warning]:
+    """Yield the warnings that are not in a set, and add them to the set."""
     for warning in warned:
         key = type(warning), str(warning)
-        if key not in given:
-            given.add(key)
+        if key not in seen:
+            seen.add(key)
             yield warning

@@ -1,4 +1,4 @@
-"""Parquet files whose sizes are compared with their bytes before memory is taken for them."""
+"""Checks of Parquet files: claimed sizes are compared with the bytes before memory is allocated."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from io import SEEK_CUR, SEEK_END, BytesIO
 from typing import Any
 
 _BOOLEANS, _I32, _I64, _LIST, _STRUCT = (1, 2), 5, 6, 9, 12  # types of Thrift's fields
-_FOOTER_BYTES, _FOOTER_SHARE = 1 << 20, 16  # of a footer, and of the file for more columns
-#: Options of a ParquetFile whose footer is not trusted.
+# A footer may have so many bytes, and for many columns this part of the file's bytes more.
+_FOOTER_BYTES = 1 << 20
+_FOOTER_SHARE = 16
+#: Options of a ParquetFile with an untrusted footer.
 SAFE: dict[str, Any] = {
     "pre_buffer": False,
     "thrift_string_size_limit": 1 << 20,
@@ -17,7 +19,7 @@ SAFE: dict[str, Any] = {
 
 
 def refuse_large_footer(source: Any) -> None:
-    """Refuse a Parquet file with a large footer, of which three bytes may become 700 in memory."""
+    """Refuse a Parquet file with a large footer; three bytes of it may become 700 in memory."""
     n_bytes = source.seek(0, SEEK_END)
     source.seek(max(n_bytes - 8, 0))
     length = int.from_bytes(source.read(4), "little")
@@ -29,18 +31,19 @@ def refuse_large_footer(source: Any) -> None:
 
 def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
     """Yield the beginning, the end and the number of rows of each column in each row group."""
-    # The footer is parsed here, since Arrow's accessor of a column ends the process with the
-    # file's statistics if these are damaged.
-    # source: A Parquet file, whose footer is not too large.
+    # The footer is parsed here, because Arrow's accessor of a column ends the process if the
+    # file's statistics are damaged.
+    # source: a Parquet file; its footer is not too large.
     end = source.seek(-8, SEEK_END)
     length = int.from_bytes(source.read(4), "little")
     source.seek(end - length)
     try:
         footer = _thrift(BytesIO(source.read(length)), _STRUCT)
-        for group in footer[4, _LIST]:  # the numbers and types of fields are those of the format
+        for group in footer[4, _LIST]:  # the format specifies the numbers and types of fields
             for column in group[1, _LIST]:
                 sizes = column[3, _STRUCT]
-                start, dictionary = sizes[9, _I64], sizes.get((11, _I64), 0)
+                start = sizes[9, _I64]
+                dictionary = sizes.get((11, _I64), 0)
                 start = dictionary if 0 < dictionary < start else start
                 yield start, start + sizes[7, _I64], group[3, _I64]
     except (LookupError, TypeError, AttributeError):
@@ -50,19 +53,20 @@ def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
 def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
     """Read a value in Thrift's compact protocol."""
     # A struct is a dict by numbers and types of fields.
-    # Arrow skips fields of other types, and the last of equal ones counts. What honest files do
-    # not have (equal fields, numbers of fields that are written out) is damage here, so that no
-    # file says one thing to us and another to Arrow.
+    # Arrow skips fields of other types, and uses the last of several equal fields. Honest files
+    # have neither equal fields nor explicit numbers of fields. Both are errors here, so that Arrow
+    # and this function read the same content.
     if kind == _STRUCT and depth:
-        found, number = dict[tuple[int, int], Any](), 0
+        fields: dict[tuple[int, int], Any] = {}
+        number = 0
         # Ends: numbers of fields rise, and those above 99 are refused.
         while head := file.read(1)[0]:
             delta, field = divmod(head, 16)
             number += delta
-            if not delta or number > 99 or (number, field) in found:
+            if not delta or number > 99 or (number, field) in fields:
                 raise IndexError("not a field of a footer or a page header")
-            found[number, field] = None if field in _BOOLEANS else _thrift(file, field, depth - 1)
-        return found
+            fields[number, field] = None if field in _BOOLEANS else _thrift(file, field, depth - 1)
+        return fields
     if kind == _LIST and depth:
         size, item = divmod(file.read(1)[0], 16)
         size = _varint(file) if size == 15 else size
@@ -78,12 +82,13 @@ def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
 def walk_pages(
     source: Any, chunks: Iterable[tuple[int, int, int]], n_bytes: int, most: Callable[[int], int]
 ) -> int:
-    """Refuse a Parquet file whose pages unpack to too much, or lie elsewhere than it says."""
-    # The sizes in the file's footer are mere claims. A reader allocates the sizes in the pages'
-    # own headers, so every page header is read, and no byte of the file may belong to two
-    # columns.
-    # most: returns the most bytes that a column of some rows may unpack to in a row group.
-    end, total, ordered = 0, 0, sorted(chunks)
+    """Refuse a Parquet file with pages that are too large, or in other places than claimed."""
+    # The sizes in the file's footer are only claims. A reader allocates the sizes in the headers
+    # of pages. So every page header is read, and no byte of the file may belong to two columns.
+    # most: returns, for a number of rows, the maximum unpacked bytes of a column in a row group.
+    end = 0
+    total = 0
+    ordered = sorted(chunks)
     for start, stop, _ in ordered:
         if not end <= start <= stop <= n_bytes:
             raise ValueError("one of its columns lies outside of the file, or in another one")
@@ -114,9 +119,9 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
 
 
 def page_header(data: bytes) -> tuple[int, int, int]:
-    """The size of a page, that of what it is packed in, and the length of its header."""
-    # Arrow has no function that reads the header, and believes it: it unpacks a whole page for
-    # one report, and 8 kB of zeros to 268 MB.
+    """Return the unpacked and the packed size of a page, and the length of its header."""
+    # Arrow has no function that reads the header, and does not check the header: it unpacks a whole
+    # page for one report, and 8 kB of zeros to 268 MB.
     file = BytesIO(data)
     header = _thrift(file, _STRUCT)
     return header[2, _I32], header[3, _I32], file.tell()
@@ -128,6 +133,6 @@ def _varint(file: BytesIO) -> int:
     while (byte := file.read(1)[0]) & 128:
         value |= (byte & 127) << shift
         shift += 7
-        if shift > 56:  # of 63 bits, as no size has more
+        if shift > 56:  # a size has at most 63 bits
             raise IndexError("not an integer")
     return value | byte << shift

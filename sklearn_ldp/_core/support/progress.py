@@ -26,13 +26,13 @@ class Progress(AbstractContextManager["Progress"]):
             from tqdm import tqdm
         except ImportError:
             return None
-        # The size is given because a terminal that has none, as in a container, would show nothing.
+        # The size is fixed, because a terminal without a size (in a container) would show nothing.
         look: dict[str, Any] = {"ncols": 80, "nrows": 24, "leave": False}
         look["bar_format"] = "{desc:<34} {bar} {n_fmt}/{total_fmt} [{elapsed}]"
         return tqdm(total=self._n_steps, file=self._stream, **look)
 
     def step(self, text: str) -> None:
-        """Show that a step begins, and what it is."""
+        """Show that a step begins, and its text."""
         self._n_begun += 1
         self._show(text)
         if self._bar is not None:

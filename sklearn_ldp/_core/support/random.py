@@ -1,4 +1,4 @@
-"""Seeds: how a `random_state` parameter is read wherever something is simulated."""
+"""Seeds: the meaning of `random_state` parameters in simulations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
 def root_entropy(random_state: RandomState) -> list[int]:
-    """Return entropy from a seed, or drawn from a generator, which is advanced by that."""
+    """Return entropy from a seed, or from a generator, which then advances."""
     if isinstance(random_state, Integral):
         return [int(random_state)]
     if isinstance(random_state, np.random.Generator):
@@ -23,8 +23,18 @@ def root_entropy(random_state: RandomState) -> list[int]:
     )
 
 
+def check_repeats(n_repeats: object, name: str) -> int:
+    """Return a number of simulated collections; raise ValueError unless it is an integer >= 1."""
+    if not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(
+            f"{name} expects n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number of "
+            "simulated collections, such as 30."
+        )
+    return int(n_repeats)
+
+
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator for simulations, which release nothing; None gives a fresh one."""
+    """Return a generator for simulations, not for users' reports; None gives a fresh generator."""
     if random_state is None:
         return np.random.default_rng()
     return np.random.default_rng(root_entropy(random_state))

@@ -1,4 +1,4 @@
-"""The base of scorers, which scikit-learn's searches call and may give weights."""
+"""The base of scorers, which scikit-learn's searches call, also with weights."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .privacy import warn_once
 
 
 class BaseScorer:
-    """Base of the scorers, which `GridSearchCV` and similar tools call with users left out.
+    """Base of the scorers, which `GridSearchCV` and similar tools call with held-out users.
 
     A scorer is called as ``scorer(estimator, X, y=None, sample_weight=None)``, and scikit-learn's
     displays write its ``__name__`` on an axis.
     """
 
-    # Whether scikit-learn's metadata routing brings the weights: None makes it ask the user.
+    # Whether scikit-learn's metadata routing passes the weights. If None, the user must decide.
     _requests_weights: bool | str | None = None
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class BaseScorer:
         self._identity = uuid4().hex
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Ask scikit-learn's metadata routing for the weights, as its own scorers do.
+        """Request the weights from scikit-learn's metadata routing, like its own scorers.
 
         Parameters
         ----------
         sample_weight : bool, str or None
-            Whether the weights are passed to this scorer; a str is the name under which the caller
-            gives them, and None makes it an error to give any before this is said.
+            Whether the weights are passed to this scorer. A str is the name of the weights in the
+            caller's arguments. If None, passing weights is an error.
 
         Returns
         -------
@@ -44,14 +44,14 @@ class BaseScorer:
         RuntimeError
             If metadata routing is off.
         ValueError
-            If `sample_weight` is no such request.
+            If `sample_weight` is not a valid request.
         """
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError(
-                f"{self!r}.set_score_request needs metadata routing: call "
-                "sklearn.set_config(enable_metadata_routing=True) first."
+                f"{self!r}.set_score_request needs metadata routing. First call "
+                "sklearn.set_config(enable_metadata_routing=True)."
             )
-        self._routing_of(sample_weight)  # refuses what is no request
+        self._routing_of(sample_weight)  # raises ValueError for an invalid request
         self._requests_weights = sample_weight
         return self
 
@@ -71,11 +71,11 @@ class BaseScorer:
         return routing
 
     def _routing_repr(self) -> str:
-        """Return how errors of metadata routing call the scorer: as the user has made it."""
+        """Return the name of the scorer in errors of metadata routing: the user's call."""
         return repr(self)
 
     def _accept_sample_weight(self) -> bool:
-        """Tell scikit-learn's searches, which ask this if metadata routing is off."""
+        """Return True for scikit-learn's searches without metadata routing, which ask this."""
         return True
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:

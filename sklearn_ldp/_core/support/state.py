@@ -1,4 +1,4 @@
-"""The state that copies and pickles of an object take along."""
+"""The state of an object in its copies and pickles."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .tags import Tagged
 
 
 class Uncached(Tagged):
-    """Mixin whose copies, pickles and hashes leave out what `cached_property` has kept."""
+    """Mixin that excludes the values of `cached_property` from copies, pickles and hashes."""
 
-    # So reading an attribute never changes an estimate's hash, and an array that is read-only
-    # does not come back writeable.
+    # Reading an attribute must not change an estimate's hash, and a read-only array must not become
+    # writeable in a copy.
 
     def __getstate__(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Tags: the names by which files refer to the classes whose objects they may hold."""
+"""Tags: the names of classes in files that contain objects of these classes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-#: Each class by its tag, and the constants that a file names as a whole.
+#: Each class by its tag, and the constants that have a tag.
 TAGGED: dict[str, Any] = {}
 
 
 class Tagged:
-    """Base of classes whose objects files may hold: ``class GRR(BaseOracle, tag="grr")``.
+    """Base of classes for objects in files: ``class GRR(BaseOracle, tag="grr")``.
 
     A tag is a part of the format: no later release may change it. A subclass needs its own tag.
-    `load_estimate` refuses an attribute that has not the type that the class declares for it.
+    `load_estimate` refuses an attribute with another type than the class declares.
     """
 
     def __init_subclass__(cls, *, tag: str = "", **kwargs: Any) -> None:
@@ -28,7 +28,7 @@ class Tagged:
             TAGGED[tag] = cls
 
     def __check_state__(self) -> int | None:
-        """Raise ValueError unless the attributes, which a file has set, belong together.
+        """Raise ValueError if the attributes, which a file has set, contradict each other.
 
         Returns
         -------
@@ -38,29 +38,30 @@ class Tagged:
 
 
 def tag_of(content: Any) -> str | None:
-    """Return the tag of a class or a constant; None if a file cannot hold it."""
-    return next((tag for tag, known in TAGGED.items() if known is content), None)
+    """Return the tag of a class or a constant; None if a file cannot contain it."""
+    return next((tag for tag, tagged in TAGGED.items() if tagged is content), None)
 
 
 def check_types(content: Any) -> None:
     """Raise ValueError unless each attribute has the type that its class declares."""
     for name, declared in _declared(content.__class__).items():
         if not _fits(getattr(content, name), declared):
-            raise ValueError(f"the {name} of a {type(content).__name__} is no {declared}")
+            raise ValueError(f"the {name} of a {type(content).__name__} is not a {declared}")
 
 
 @cache
 def _declared(kind: type) -> dict[str, Any]:
-    """The types that the class declares, or the class of this package that it is derived from."""
+    """Return the types that a class declares, or its first base class in this package."""
     return get_type_hints(next((base for base in kind.__mro__ if tag_of(base)), object))
 
 
 def _fits(content: Any, declared: Any) -> bool:
     """Return whether an object and the items of a container have the declared type.
 
-    A declared array is one of numbers, and a declared float is finite.
+    A declared array must contain numbers, and a declared float must be finite.
     """
-    kind, items = get_origin(declared) or declared, get_args(declared)
+    kind = get_origin(declared) or declared
+    items = get_args(declared)
     if kind in (Any, ClassVar):
         return True
     if kind in (Union, UnionType):

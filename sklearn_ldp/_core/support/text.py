@@ -1,4 +1,4 @@
-"""Text: lines of UTF-8, columns that become integers where that loses nothing, aligned tables."""
+"""Text: lines of UTF-8, lossless conversion of columns to integers, aligned tables."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-# What str(int) writes: each integer has one text, so "007" or "1.0" never turn into another name.
+# The output of str(int): each integer has one text, so "007" or "1.0" never become another name.
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")  # up to 2**64
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
-# Files that people give in place of text, by their first bytes.
+# Files that users may pass instead of text, by their first bytes.
 _BINARY = {
-    b"PK\3\4": "a zip archive, as .xlsx and .npz files are",
+    b"PK\3\4": "a zip archive, such as an .xlsx or .npz file",
     b"ARROW1": "an Arrow file",
     b"\xff\xff\xff\xff": "an Arrow stream",
     b"PAR1": "a Parquet file",
 }
-MOST_LINES = 20  # of a representation
+MOST_LINES = 20  # maximum in a representation
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
 
 
@@ -32,13 +32,14 @@ def kind_of(value: Any) -> str:
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
-    """Decode the lines one by one, unlike a text wrapper, so that an error can name its line."""
-    encoding, kind = "utf-8-sig", ""  # a byte-order mark may open the file
+    """Decode the lines separately, unlike a text wrapper, so that an error can name its line."""
+    encoding = "utf-8-sig"  # the first line may begin with a byte-order mark
+    kind = ""
     for number, line in enumerate(file, start=1):
         if number == 1 and line.startswith(_UTF_16):
             raise ValueError(
-                f"{where} is text in UTF-16, as some spreadsheets save it: save the file as UTF-8, "
-                "for instance with iconv -f utf-16 -t utf-8."
+                f"{where} is text in UTF-16, which some spreadsheets write. Save the file as "
+                "UTF-8, for instance with iconv -f utf-16 -t utf-8."
             )
         if number == 1:
             kind = next((kind for magic, kind in _BINARY.items() if line.startswith(magic)), "")
@@ -47,7 +48,7 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
         except UnicodeDecodeError:  # its message would show the line
             text = None
         if kind and (text is None or "\0" in text):
-            raise ValueError(f"{where} is {kind}, and not text: save its content as CSV in UTF-8.")
+            raise ValueError(f"{where} is {kind}, not text. Save its content as CSV in UTF-8.")
         if text is None:
             raise ValueError(
                 f"{where}, line {number}: expected text in UTF-8, got other bytes. Save the file "
@@ -56,20 +57,20 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
         if "\0" in text:
             raise ValueError(
                 f"{where}, line {number}: expected text in UTF-8, got a NUL character. The file "
-                "is binary or UTF-16: save it as CSV in UTF-8."
+                "is binary or UTF-16. Save it as CSV in UTF-8."
             )
         yield text
         encoding = "utf-8"
 
 
 def is_category(cell: object) -> bool:
-    """Whether a cell can name a category: text that is not empty and without NUL, or an integer."""
+    """Return whether a cell is a category: an integer, or a text without NUL that is not empty."""
     # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
     return type(cell) is int or (type(cell) is str and cell != "" and "\0" not in cell)
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Convert a column to integers of 64 bits if that loses nothing, otherwise to text.
+    """Convert a column to integers of 64 bits if no information is lost, otherwise to text.
 
     Shapes: -> (n,).
     cells: the column; None becomes the empty text.
@@ -81,12 +82,12 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
         if integers.dtype != object:
             return integers
     texts = ["" if cell is None else str(cell) for cell in cells]
-    # NumPy's text drops what follows the last character that is not NUL.
+    # NumPy's text drops NULs at the end.
     return np.array(texts, dtype=object if any(t.endswith("\0") for t in texts) else None)
 
 
 def integer_array(integers: Sequence) -> np.ndarray:
-    """Return integers as int64 or uint64, or as objects if neither type has all of them."""
+    """Return integers as int64 or uint64, or as objects if neither type includes all of them."""
     for dtype in (np.int64, np.uint64):
         with suppress(OverflowError):
             return np.array(integers, dtype=dtype)
@@ -94,8 +95,8 @@ def integer_array(integers: Sequence) -> np.ndarray:
 
 
 def printable(text: object) -> str:
-    """Return text that stays on its line and moves no cursor, whatever a name is made of."""
-    # text: text or a path. Bytes of a file name that are not UTF-8 are surrogates in it.
+    """Return text on one line, without characters that move the cursor, for any name."""
+    # text: text or a path. In a path, bytes that are not UTF-8 are surrogates.
     text = str(text)
     if text.isprintable():
         return text
@@ -123,20 +124,19 @@ def format_table(
 
 
 def rounded_up(x: float) -> str:
-    """Return a number above 0 with two decimals, or whole from 10 on, that is not below it."""
+    """Return a positive number, rounded up to two decimals, or from 10 on to an integer."""
     return f"{math.ceil(100 * x) / 100:.2f}" if x < 10 else f"{math.ceil(x):,}"
 
 
 def counted(n: float, noun: str) -> str:
-    """Return a number and what it counts, such as "1 user" or "5,000 users"."""
+    """Return a number and a noun, such as "1 user" or "5,000 users"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
-    """Return a line for each name, with what stands beside it.
+    """Return a line for each name, with the cells of its columns.
 
-    Returns: the lines, without line breaks in a name; the last one says if lines were left
-    out.
+    Returns: the lines, without line breaks in a name. If lines are omitted, the last line is "...".
     """
     shown = [printable(" ".join(str(name).split())) for name in names[:MOST_LINES]]
     width = max(map(len, shown), default=0)
@@ -149,9 +149,9 @@ def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str
 def number_texts(
     numbers: Iterable[float], digits: int = 6, among: Iterable[float] = ()
 ) -> list[str]:
-    """Return numbers as people write them: 0.25, 40 or 8,300, whole or with so many digits."""
-    # among: other numbers beside them. There are commas only if one has five digits before the
-    # point, as years have none.
+    """Return numbers in the usual form (0.25, 40 or 8,300), as integers or with so many digits."""
+    # among: other numbers in the same place. There are commas only if a number has five digits
+    # before the point, because years have no commas.
     listed = [float(number) for number in numbers]
     comma = "," * any(1e4 <= abs(x) < math.inf for x in [*listed, *among])
 
@@ -165,5 +165,5 @@ def number_texts(
 
 
 def narrow(name: str) -> str:
-    """Return the name of a class, broken into several lines if it is long."""
+    """Return the name of a class, in several lines if it is long."""
     return name if len(name) <= 10 else re.sub("(?<=[a-z])(?=[A-Z])", "\n", name)

@@ -1,9 +1,9 @@
-"""Types of public parameters, for type checkers and editors; nothing here is used at run time.
+"""Types of public parameters, for type checkers and editors; the package needs none at run time.
 
-A type has to accept all that the code accepts: an editor that marks correct code as wrong is worse
-than one that says nothing. So users' values are ``Any`` inside their containers, and containers
-are known by what they can do, as nobody has to install pandas, polars or pyarrow. Attributes that
-keep a parameter which may be many things are ``Any``, too: who gave a list may ask for its length.
+A type must accept all arguments that the code accepts, because false errors in an editor are worse
+than missing errors. So users' values are ``Any`` inside their containers. Containers are defined by
+their methods, because pandas, polars and pyarrow are optional. Attributes that store a parameter
+with several possible types are ``Any``, too, because a user who passed a list may use its length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         def __array__(self) -> np.ndarray[Any, Any]: ...
 
     class SupportsToNumpy(Protocol):
-        """A column of pandas that hides its `__array__`, such as what ``Series.unique`` returns."""
+        """A column of pandas that hides `__array__`, such as the result of ``Series.unique``."""
 
         def to_numpy(self) -> Any: ...
 

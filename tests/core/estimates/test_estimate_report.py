@@ -132,7 +132,7 @@ def test_too_few_users_say_nothing():
 def test_an_epsilon_is_explained_unless_the_page_warns_of_it(epsilon, is_explained):
     estimate = GRR(epsilon, categories=WORDS, random_state=0).fit_transform(WORDS * 300)
     assert ("no answer makes a report more" in estimate.report().html) is is_explained
-    assert ("no one does at epsilon" not in not_said(estimate)) is is_explained
+    assert ("no report does at epsilon" not in not_said(estimate)) is is_explained
 
 
 def test_what_is_rounded_to_zero_has_no_sign():
@@ -203,7 +203,7 @@ def test_what_may_not_be_said():
     text = not_said(estimate)
     assert "the domain was public: it was learned from the users' values" in text
     assert "the oracle has a seed" in text
-    assert "no one does at epsilon = 30" in text
+    assert "no report does at epsilon = 30" in text
     assert "NormSub made them from the raw estimates" in text
     assert "the values shown lie inside or near the intervals" in text
     assert not_said(OUE(2.0, categories=["a", "b"]).fit_transform(["a", "b"] * 5000)) == ""

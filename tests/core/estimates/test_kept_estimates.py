@@ -247,7 +247,7 @@ def test_what_no_file_can_hold_is_refused_and_leaves_the_old_file(tmp_path):
     raw.save(path)
     before = path.read_bytes()
     for odd in (object(), lambda x: x, open):
-        with pytest.raises(TypeError, match="cannot be saved, since a file holds numbers, text"):
+        with pytest.raises(TypeError, match="cannot be saved, because a file contains only"):
             raw.with_values(raw.values, oracle=odd).save(path)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["estimate.npz"]
@@ -295,14 +295,17 @@ def test_a_careless_edit_is_refused(path):
 
 NAMED_FILE = ["sklearn_ldp._utils.files:_NamedFile", ["made", "x"]]
 MEMO = ["sklearn_ldp._collection._repeated_client:RepeatedClient", {"dict": [["memo", "made"]]}]
-UNKNOWN = "which this release does not know. If it is a class of another package that you trust"
+UNKNOWN = "which is unknown to this release. If it is a class of another package that you trust"
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     ("objects", "match"),
     [
-        ([["os:system", ["echo"]]], f"holds 'os:system', {UNKNOWN}, pass it: load_estimate"),
+        (
+            [["os:system", ["echo"]]],
+            f"contains 'os:system', {UNKNOWN}, pass the class: load_estimate",
+        ),
         ([["builtins:eval", ["1"]]], UNKNOWN),
         ([["sklearn_ldp._utils.files:sweep", ["/"]]], UNKNOWN),
         ([NAMED_FILE], UNKNOWN),
@@ -333,7 +336,7 @@ def test_a_class_of_another_package_is_read_if_the_caller_passes_it(path):
     raw = LocalOracle(1.0, categories=["a", "b"], random_state=0).fit_transform(["a"] * 9)
     raw.save(path)
     assert isinstance(load_estimate(path, classes=[LocalOracle]).oracle, LocalOracle)
-    with pytest.raises(ValueError, match=rf"holds '{__name__}:LocalOracle'.*=\[LocalOracle\]"):
+    with pytest.raises(ValueError, match=rf"contains '{__name__}:LocalOracle'.*=\[LocalOracle\]"):
         load_estimate(path)
 
 
