@@ -1,29 +1,37 @@
-"""Posterior modes of smooth and rough densities on a grid, averaged by evidence."""
+"""Smooth densities on a grid with spikes beside them, averaged by evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import dct
-from scipy.linalg import cholesky, eigh_tridiagonal
-from scipy.special import softmax
+from scipy.ndimage import median_filter
+from scipy.linalg import cholesky
+from scipy.special import logsumexp, softmax
 
 from .._core.noise import Noise
 from .._core.numerics.simplex import norm_sub
 
-# Chosen on 2026-11-28 (python -m benchmarks.accuracy.places --tune); the others bound the work.
-_PENALTIES = 4.0 ** np.arange(5, -4, -1)
+# Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
+_PENALTIES = 8.0 ** np.arange(3, -3, -1)
 _ORDERS = (1, 2)
-_ROUGH = (0.5, 1.0, 2.0, 4.0)
+_SPIKES = [(0.01, 4.0), (0.1, 4.0), (0.1, 2.0), (1.0, 4.0), (1.0, 2.0), (1.0, 1.0), (1.0, 0.5)]
+_ROUNDS = 2
+_LEAST_MASS = 0.01  # share of users beside spikes
+_CLEAR = 4.0  # standard deviations of a spike above its neighbors
 _HOPELESS = 20.0  # difference of log-evidence, after which no smaller penalty is tried
+_TOLERANCE = 0.5  # standard deviations of squares that count as noise
+# The others bound the work.
+_MOST_WAVES = 400
 _MOST_STEPS = 30
 _MOST_PRODUCTS = 200
 _TOL = 1e-2  # of the log-posterior
-_MOST_DENSE = 1024  # cells up to which determinants are exact
-_PROBES, _LANCZOS_STEPS = 16, 40
+_HALVINGS = 9  # of the scale of the cells, on a logarithmic axis
+_TINY = np.finfo(float).tiny
+_NODES = np.linspace(-4.0, 4.0, 25)  # of the quadrature, in standard deviations
 
 
 class GridFit(NamedTuple):
@@ -36,7 +44,7 @@ class GridFit(NamedTuple):
     penalty : float
         The penalty of the smooth model with the greatest evidence; infinite for equal frequencies.
     smooth_weight : float
-        Posterior probability of the models without effects of single cells.
+        Posterior probability that no cell has an effect of its own.
     """
 
     frequencies: np.ndarray
@@ -45,7 +53,7 @@ class GridFit(NamedTuple):
 
 
 def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, int]) -> GridFit:
-    """Average smooth and rough densities on a grid by their evidence, given a raw estimate.
+    """Average smooth densities and spikes on a grid by their evidence, given a raw estimate.
 
     See :class:`~sklearn_ldp.SmoothMLE` for the models.
 
@@ -63,33 +71,128 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, int]) -> Gri
     GridFit
         The average.
     """
-    data = _Data(values.reshape(shape), _Precision(noise, shape))
+    precision = _Precision(noise, shape)
+    variances = noise.variance(norm_sub(values)).reshape(shape)
+    cells = values.reshape(shape)
     even = np.full(shape, 1 / values.size)
-    models = [_Model(np.inf, 0.0, even, data.fit(even), np.zeros(shape))]
+    smooth = _average(_Data(cells, precision))
+    models: list[Any] = [smooth]
+    # A spike is far above its neighbors. The density beside spikes may be smoother.
+    for middles, is_flat in ((even, True), (median_filter(cells, 5, mode="nearest"), False)):
+        for _ in range(_ROUNDS):
+            is_spike = cells > middles + _CLEAR * np.sqrt(variances)
+            spikes = np.where(is_spike, cells - middles, 0.0)
+            mass = max(float(np.sum(cells - spikes)), _LEAST_MASS)
+            beside = _Data((cells - spikes) / mass, precision.of_share(mass))
+            center = _Smooth(even, beside.fit(even), np.inf) if is_flat else _average(beside)
+            center = center._replace(frequencies=mass * center.frequencies)
+            models.append(_with_spikes(cells, variances, center, spikes))
+            middles = models[-1].centers
+    weights = softmax([model.evidence for model in models])
+    average = np.tensordot(weights, [model.frequencies for model in models], 1)
+    frequencies = norm_sub((average + precision.unexplained(cells - average)).ravel())
+    return GridFit(frequencies, smooth.penalty, float(weights[0]))
+
+
+class _Smooth(NamedTuple):
+    """An average of smooth densities, and the logarithm of its evidence."""
+
+    frequencies: np.ndarray
+    evidence: float
+    penalty: float
+
+
+class _Spiky(NamedTuple):
+    """Densities with effects of single cells, averaged."""
+
+    frequencies: np.ndarray
+    evidence: float
+    centers: np.ndarray
+
+
+def _average(data: _Data) -> _Smooth:
+    """Average smooth models by their evidence."""
+    shape = data.shape
+    even = np.full(shape, 1 / data.size)
+    models = [_Model(np.inf, 1, even, data.fit(even), np.zeros(shape))]
     for order in _ORDERS:
         start = np.zeros(shape)
         for penalty in _PENALTIES:
-            model = data.model(penalty, order, 0.0, start)
+            model = data.model(penalty, order, start)
             models.append(model)
             start = model.coefficients
             if model.evidence < max(one.evidence for one in models) - _HOPELESS:
                 break
-    best = max(models, key=lambda model: model.evidence)
-    of_smooth = len(models)
-    penalties = dict.fromkeys([best.penalty, np.inf])
-    for penalty in penalties:
-        start = best.coefficients if np.isfinite(penalty) else np.zeros(shape)
-        for size in _ROUGH:
-            model = data.model(penalty, best.order or 1, size, start)
-            models.append(model)
-            start = model.coefficients
-    weights = softmax([model.evidence for model in models])
-    frequencies = np.tensordot(weights, [model.frequencies for model in models], 1)
-    return GridFit(frequencies.ravel(), best.penalty, float(weights[:of_smooth].sum()))
+    evidences = [model.evidence for model in models]
+    best = models[int(np.argmax(evidences))]
+    frequencies = np.tensordot(softmax(evidences), [model.frequencies for model in models], 1)
+    evidence = float(logsumexp(evidences)) - np.log(len(models))
+    return _Smooth(frequencies, evidence, best.penalty)
+
+
+def _with_spikes(
+    cells: np.ndarray, variances: np.ndarray, center: _Smooth, spikes: np.ndarray
+) -> _Spiky:
+    """Average densities in which a share of the cells differ from a center at random."""
+    settings = [_spiky(cells, variances, center.frequencies, *setting) for setting in _SPIKES]
+    found, gains, centers = zip(*settings, strict=True)
+    chosen = softmax(gains)
+    # The evidence of the center is about the cells without the spikes.
+    beside = 0.5 * float(np.sum((cells - spikes - center.frequencies) ** 2 / variances))
+    evidence = center.evidence + beside + float(logsumexp(gains)) - np.log(len(gains))
+    average, middles = (np.tensordot(chosen, each, 1) for each in (found, centers))
+    return _Spiky(average, evidence, middles)
+
+
+def _spiky(
+    cells: np.ndarray, variances: np.ndarray, center: np.ndarray, share: float, size: float
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return posterior means of cells, the gain of evidence, and the centers."""
+    low, high = -8.0, 2.0  # logarithms of a factor of all centers
+    for _ in range(_HALVINGS):
+        factor = np.exp((low + high) / 2)
+        logs, means, squares = _cell_posteriors(cells, variances, factor * center, share, size)
+        if means.sum() > 1:
+            high = np.log(factor)
+        else:
+            low = np.log(factor)
+    gain = float(np.sum(logs))
+    # What is missing belongs to cells in proportion to how uncertain they are.
+    means = means + squares * (1 - means.sum()) / max(float(squares.sum()), _TINY)
+    return norm_sub(means.ravel()).reshape(means.shape), gain, factor * center
+
+
+def _cell_posteriors(
+    cells: np.ndarray, variances: np.ndarray, centers: np.ndarray, share: float, size: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log-evidence, mean and variance of cells whose logarithms may differ from a center."""
+    weights = np.exp(-0.5 * _NODES**2)
+    prior = np.log(np.append(share * weights / weights.sum(), max(1 - share, _TINY)))
+    nodes = centers[..., None] * np.exp(size * np.append(_NODES, 0.0))
+    chances = prior - 0.5 * (cells[..., None] - nodes) ** 2 / variances[..., None]
+    top = chances.max(axis=-1)
+    likely = np.exp(chances - top[..., None])
+    sums = likely.sum(axis=-1)
+    means = (likely * nodes).sum(axis=-1) / sums
+    squares = np.maximum((likely * nodes**2).sum(axis=-1) / sums - means**2, 0.0)
+    logs = np.log(sums) + top
+    # Nodes are too far apart for a cell whose logarithm is known well: its prior hardly changes.
+    known = cells * size * (_NODES[1] - _NODES[0]) > 2 * np.sqrt(variances)
+    known &= cells > 4 * np.sqrt(variances)
+    if known.any():
+        y, variance = cells[known], variances[known]
+        far = np.log(y / centers[known]) / size
+        density = np.log(share) - 0.5 * far**2 - np.log(size * y) + 0.5 * np.log(variance)
+        is_spike = density > logs[known]
+        places = np.flatnonzero(known.ravel())[is_spike]
+        logs.flat[places] = density[is_spike]
+        means.flat[places] = y[is_spike]
+        squares.flat[places] = variance[is_spike]
+    return logs, means, squares
 
 
 class _Model(NamedTuple):
-    """The mode of one model, and the logarithm of its evidence."""
+    """The mode of a smooth model, and the logarithm of its evidence."""
 
     penalty: float
     order: int
@@ -105,6 +208,7 @@ class _Precision:
         self._bases = [_nested_basis(n) for n in shape]
         bases, levels = zip(*self._bases, strict=True)
         self.left, self.right = bases
+        self._bands = np.maximum(levels[0][:, None], levels[1])
         even = np.full(shape[0] * shape[1], 1 / (shape[0] * shape[1]))
         self.weights = np.zeros(shape)
         for i, j in product(*(range(one.max() + 1) for one in levels)):
@@ -123,6 +227,37 @@ class _Precision:
         """
         inner = self.weights * (self.left @ cells @ self.right.T)
         return self.left.T @ inner @ self.right
+
+    def of_share(self, share: float) -> _Precision:
+        """Return the precision for frequencies among a share of the users."""
+        scaled = copy(self)
+        scaled.weights = share**2 * self.weights
+        return scaled
+
+    def unexplained(self, rest: np.ndarray) -> np.ndarray:
+        """Return the part of residuals that is no noise, by shrinkage of bands of resolution.
+
+        Shapes: rest (n_x, n_y) -> the same.
+        """
+        # Residuals of a good fit have squares with the sum `size`, up to its standard deviation.
+        waves = self.left @ rest @ self.right.T
+        squares = self.weights * waves**2
+        kept = np.zeros_like(waves)
+        for band in range(1, int(self._bands.max()) + 1):
+            is_here = self._bands == band
+            size = np.count_nonzero(is_here)
+            noise = size + _TOLERANCE * (2 * size) ** 0.5
+            kept[is_here] = max(0.0, 1 - noise / max(float(squares[is_here].sum()), noise))
+        return self.left.T @ (kept * waves) @ self.right
+
+    def whitened(self, cells: np.ndarray) -> np.ndarray:
+        """Return cells in units of the errors, whose sums of squares are the products' forms.
+
+        Shapes: cells (n, n_x, n_y) -> the same.
+        """
+        n, n_x, n_y = cells.shape
+        turned = (cells.reshape(-1, n_y) @ self.right.T).reshape(n, n_x, n_y)
+        return np.sqrt(self.weights) * np.matmul(self.left, turned)
 
 
 def _nested_basis(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -149,9 +284,12 @@ class _Data:
 
     def __init__(self, values: np.ndarray, precision: _Precision) -> None:
         self._values, self._precision = values, precision
-        self._waves = [dct(np.eye(n), axis=0, norm="ortho") for n in values.shape]
+        self.shape, self.size = values.shape, values.size
+        self._left, self._right = (dct(np.eye(n), axis=0, norm="ortho") for n in values.shape)
         first, second = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in values.shape)
         self._roughness = first[:, None] + second
+        order = np.argsort(self._roughness, axis=None, kind="stable")
+        self._kept = order[1 : _MOST_WAVES + 1]  # without the constant, which changes nothing
 
     def fit(self, frequencies: np.ndarray) -> float:
         """Return the logarithm of the likelihood, up to a constant."""
@@ -159,18 +297,25 @@ class _Data:
         return -0.5 * float(np.sum(off * self._precision.times(off)))
 
     def _cells(self, waves: np.ndarray) -> np.ndarray:
-        return self._waves[0].T @ waves @ self._waves[1]
+        return self._left.T @ waves @ self._right
 
-    def _in_waves(self, cells: np.ndarray) -> np.ndarray:
-        return self._waves[0] @ cells @ self._waves[1].T
+    def _scales(self, penalty: float, order: int) -> np.ndarray:
+        """Standard deviations of the coefficients of waves, of a field with small differences."""
+        scales = np.zeros(self.size)
+        scales[self._kept] = (penalty * self._roughness.ravel()[self._kept] ** order) ** -0.5
+        return scales.reshape(self.shape)
 
-    def model(self, penalty: float, order: int, size: float, start: np.ndarray) -> _Model:
+    def model(self, penalty: float, order: int, start: np.ndarray) -> _Model:
         """Return the mode of a model, from the coefficients of another one."""
-        # The coefficients of the log-frequencies' cosine waves are normal and independent. Their
-        # variances are those of a field with penalised differences, plus those of cells' effects.
-        roughness = np.where(self._roughness > 0, self._roughness, np.inf)
-        scales = np.sqrt(1 / (penalty * roughness**order) + size**2)
+        scales = self._scales(penalty, order)
         z = np.divide(start, scales, out=np.zeros_like(start), where=scales > 0)
+        z, top, f = self._mode(z, scales)
+        root = cholesky(self._curvature(f, scales), lower=True)
+        evidence = top - float(np.log(np.diag(root)).sum())
+        return _Model(penalty, order, f, evidence, z * scales)
+
+    def _mode(self, z: np.ndarray, scales: np.ndarray) -> Any:
+        """The mode, its log-posterior and its frequencies, by Fisher's scoring."""
         top, f, gradient = self._ascent(z, scales)
         for _ in range(_MOST_STEPS):
             step, rise = self._step(gradient, f, scales)
@@ -184,24 +329,16 @@ class _Data:
                     break
                 length /= 2
             z, top = z + length * step, value
-        evidence = top - 0.5 * self._log_determinant(f, scales)
-        return _Model(penalty, order, f, evidence, z * scales)
+        return z, top, f
 
-    def _ascent(self, z: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def _ascent(self, z: np.ndarray, scales: np.ndarray) -> Any:
         """The log-posterior, the frequencies, and the derivatives."""
         f = softmax(self._cells(z * scales))
         pull = self._precision.times(self._values - f)
         off = float(np.sum((self._values - f) * pull))
-        gradient = scales * self._in_waves(f * (pull - np.sum(f * pull))) - z
+        slope = f * (pull - np.sum(f * pull))
+        gradient = scales * (self._left @ slope @ self._right.T) - z
         return -0.5 * off - 0.5 * float(np.sum(z * z)), f, gradient
-
-    def _curve(self, z: np.ndarray, f: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """Fisher's information of the data, times directions of shape (.., n_x, n_y)."""
-        change = f * self._cells(scales * z)
-        change -= f * change.sum(axis=(-2, -1), keepdims=True)
-        pull = f * self._precision.times(change)
-        pull -= f * pull.sum(axis=(-2, -1), keepdims=True)
-        return scales * self._in_waves(pull)
 
     def _step(self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray) -> Any:
         """The step of Fisher's scoring by conjugate gradients, and the rise that it promises."""
@@ -211,7 +348,11 @@ class _Data:
         for _ in range(_MOST_PRODUCTS):
             if square <= least:
                 break
-            curved = move + self._curve(move, f, scales)
+            change = f * self._cells(scales * move)
+            change -= f * change.sum()
+            pull = f * self._precision.times(change)
+            pull -= f * pull.sum()
+            curved = move + scales * (self._left @ pull @ self._right.T)
             length = square / float(np.sum(move * curved))
             step += length * move
             rest -= length * curved
@@ -219,37 +360,14 @@ class _Data:
             move = rest + square / before * move
         return step, float(np.sum(step * gradient))
 
-    def _log_determinant(self, f: np.ndarray, scales: np.ndarray) -> float:
-        """The logarithm of the determinant of the posterior's curvature."""
-        d = f.size
-        if d <= _MOST_DENSE:
-            unit = np.eye(d).reshape(d, *f.shape)
-            curvature = self._curve(unit, f, scales).reshape(d, d)
-            curvature.flat[:: d + 1] += 1
-            return 2 * float(np.log(np.diag(cholesky(curvature, lower=True))).sum())
-        return _lanczos_log_determinant(lambda z: z + self._curve(z, f, scales), f.shape)
-
-
-def _lanczos_log_determinant(times: Any, shape: tuple[int, ...]) -> float:
-    """Estimate the logarithm of a determinant by Lanczos quadrature, with fixed probes.
-
-    S. Ubaru, J. Chen, Y. Saad, SIAM Journal on Matrix Analysis and Applications 38(4), 2017,
-    doi:10.1137/16M1104974.
-    """
-    d = shape[0] * shape[1]
-    probes = np.random.default_rng(0).choice([-1.0, 1.0], size=(_PROBES, *shape))
-    now, before, beta = probes / d**0.5, np.zeros_like(probes), np.zeros(_PROBES)
-    diagonals, besides = [], []
-    for _ in range(_LANCZOS_STEPS):
-        image = times(now) - beta[:, None, None] * before
-        alpha = np.sum(image * now, axis=(1, 2))
-        image -= alpha[:, None, None] * now
-        diagonals.append(alpha)
-        beta = np.sqrt(np.sum(image**2, axis=(1, 2)))
-        besides.append(beta)
-        before, now = now, image / np.maximum(beta, 1e-12)[:, None, None]
-    total = 0.0
-    for alphas, betas in zip(np.transpose(diagonals), np.transpose(besides), strict=True):
-        nodes, vectors = eigh_tridiagonal(alphas, betas[:-1])
-        total += d * float(vectors[0] ** 2 @ np.log(np.maximum(nodes, 1.0)))
-    return total / _PROBES
+    def _curvature(self, f: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The curvature of the log-posterior, of shape (n_waves, n_waves)."""
+        rows, columns = np.unravel_index(self._kept, self.shape)
+        waves = self._left[rows, :, None] * self._right[columns, None, :]
+        waves *= f
+        waves -= waves.sum(axis=(1, 2), keepdims=True) * f
+        changes = self._precision.whitened(waves).reshape(len(rows), -1)
+        changes *= scales.ravel()[self._kept, None]
+        curvature = changes @ changes.T
+        curvature.flat[:: len(rows) + 1] += 1
+        return curvature

@@ -19,6 +19,7 @@ from ..oracles.channels import ReportLaw
 from ._base import BasePostProcessor
 from ._drawn_curves import average_of_drawn
 from ._likelihood import tally_of
+from ._smooth_grid import smooth_grid
 
 # Chosen in November 2026 on eight made-up populations, which are not those that
 # `python -m benchmarks.accuracy.numeric_data` prints (doc/notes/numbers.md). The numbers of steps,
@@ -408,6 +409,8 @@ class SmoothMLE(BasePostProcessor):
         return False  # they have no numbers of reports
 
     def _process(self, estimate):
+        if _has_grid(estimate):
+            return self._process_grid(estimate)
         tallies, law = tally_of(estimate, "SmoothMLE", "use MonotoneCDF, which takes any estimate")
         d, verbose = estimate.shape[1], self.verbose
         fits = [smooth_mle(tally, law, d, verbose=verbose) for tally in tallies]
@@ -416,9 +419,32 @@ class SmoothMLE(BasePostProcessor):
         self.curve_weight_: float | np.ndarray = shares
         return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
 
+    def _process_grid(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        if not estimate.is_raw or estimate.noise is None:
+            changed = " and ".join(estimate.postprocessors) or "no known noise"
+            raise ValueError(
+                f"SmoothMLE needs the raw estimate of an oracle over a grid, got one with {changed}"
+                ": pass oracle.estimate_ itself."
+            )
+        assert estimate.domain is not None
+        fits = []
+        for i, row in enumerate(estimate.values):
+            noise = estimate.noise.of_rows([i])
+            fits.append(smooth_grid(row, noise, estimate.domain.shape))
+        self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
+        self.curve_weight_ = np.squeeze([fit.smooth_weight for fit in fits])[()]
+        return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
+
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
+        if _has_grid(estimate):
+            return estimate.is_raw and estimate.noise is not None and self.is_reference(queries)
         is_counted = estimate.shards is not None and estimate.shards.law is not None
         return is_counted and self.is_reference(queries)
 
     def is_reference(self, queries: Queries | None) -> bool:
         return as_query_set(queries).ordered
+
+
+def _has_grid(estimate: FrequencyEstimate) -> bool:
+    """Whether the categories of an estimate are the cells of two numbers."""
+    return estimate.domain is not None and estimate.domain.grid_ends is not None
