@@ -13,6 +13,7 @@ from scipy.linalg import cholesky
 from scipy.special import logsumexp, softmax
 
 from .._core.noise import Noise
+from .._core.numerics.nested_waves import nested_waves
 from .._core.numerics.simplex import norm_sub
 
 # Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
@@ -205,9 +206,8 @@ class _Precision:
     """The inverse covariance of a raw estimate on a grid, diagonal in two orthonormal bases."""
 
     def __init__(self, noise: Noise, shape: tuple[int, int]) -> None:
-        self._bases = [_nested_basis(n) for n in shape]
-        bases, levels = zip(*self._bases, strict=True)
-        self.left, self.right = bases
+        (self.left, x_widths), (self.right, y_widths) = map(nested_waves, shape)
+        levels = [np.unique(-widths, return_inverse=True)[1] for widths in (x_widths, y_widths)]
         self._bands = np.maximum(levels[0][:, None], levels[1])
         even = np.full(shape[0] * shape[1], 1 / (shape[0] * shape[1]))
         self.weights = np.zeros(shape)
@@ -258,25 +258,6 @@ class _Precision:
         n, n_x, n_y = cells.shape
         turned = (cells.reshape(-1, n_y) @ self.right.T).reshape(n, n_x, n_y)
         return np.sqrt(self.weights) * np.matmul(self.left, turned)
-
-
-def _nested_basis(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis in which sums over blocks of 2, 4, 8, .. neighbors are separate.
-
-    Shapes: -> (n, n), (n,).
-    Returns: the basis, one function a row, and the level of each: 0 for the mean of all.
-    """
-    widths = [1]
-    while n % (2 * widths[-1]) == 0 and 2 * widths[-1] < n:
-        widths.append(2 * widths[-1])
-    rows, levels = [np.full((1, n), n**-0.5)], [0]
-    for level, (width, within) in enumerate(zip([n, *widths[:0:-1]], widths[::-1], strict=True), 1):
-        n_blocks, n_parts = n // width, width // within
-        waves = dct(np.eye(n_parts), axis=0, norm="ortho")[1:] * within**-0.5
-        of_block = np.repeat(waves, within, axis=1)
-        rows.append(np.kron(np.eye(n_blocks), of_block))
-        levels += [level] * len(rows[-1])
-    return np.vstack(rows), np.array(levels)
 
 
 class _Data:

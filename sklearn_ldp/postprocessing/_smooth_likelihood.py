@@ -429,7 +429,7 @@ class SmoothMLE(BasePostProcessor):
         assert estimate.domain is not None
         fits = []
         for i, row in enumerate(estimate.values):
-            noise = estimate.noise.of_rows([i])
+            noise = estimate.noise.of_rows(i)
             fits.append(smooth_grid(row, noise, estimate.domain.shape))
         self.penalty_ = np.squeeze([fit.penalty for fit in fits])[()]
         self.curve_weight_ = np.squeeze([fit.smooth_weight for fit in fits])[()]

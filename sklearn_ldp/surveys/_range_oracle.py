@@ -118,6 +118,10 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         self.expected_n_users = expected_n_users
 
     def _make_mechanism(self, domain: Domain) -> Any:
+        if domain.grid_ends is not None:
+            from ._grid_channel import best_grid
+
+            return best_grid(self.epsilon, domain.shape)
         if self.strategy == "auto" and self.expected_n_users is None:
             raise ValueError('RangeOracle(strategy="auto") needs expected_n_users before any data.')
         is_wave = self.strategy == "square-wave"
@@ -139,10 +143,14 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
         widths.insert(0, _FAN_OUT * widths[0])
     levels = []
     for width in widths:
-        n_cells = -(-n_categories // width)
-        short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
-        levels.append(best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel())
+        levels.append(short_channel(epsilon, -(-n_categories // width)))
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
+
+
+def short_channel(epsilon: float, n_cells: int) -> Any:
+    """Return the most accurate channel with short reports."""
+    short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
+    return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 
 
 class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
@@ -157,6 +165,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     # last is 1.
 
     mechanisms: tuple[Any, ...]  # what reports on each level, the coarsest first
+    _is_of, _fewer = "the tree", "256 or fewer"  # of errors
 
     settle = Channel.settle
 
@@ -182,12 +191,20 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         drawn = []
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support, left = [sizes], counts
-            for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
+            for j, (channel, size) in enumerate(zip(self.mechanisms, sizes, strict=True)):
                 users = rng.multivariate_hypergeometric(left, size, method="marginals")
-                support.append(channel.simulate(_binned(users, width), 1, rng)[0])
+                support.append(channel.simulate(self._on_level(users, j), 1, rng)[0])
                 left = left - users
             drawn.append(np.concatenate(support))
         return np.stack(drawn)
+
+    def _on_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        """Sums over the categories of each cell of a level: (.., d) -> (.., n_cells)."""
+        return _binned(values, self._widths[j])
+
+    def _from_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        """The value of each category's cell of a level: (.., n_cells) -> (.., d)."""
+        return _spread(values, self._widths[j], self.n_categories)
 
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
@@ -233,7 +250,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"the tree of {self.n_categories:,} bins: ask more users, or use 256 or fewer."
+                    f"{self._is_of} of {self.n_categories:,} bins: ask more users, or use {self._fewer}."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
@@ -288,9 +305,9 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
 
     def _levels(self, frequencies: np.ndarray) -> Iterator[tuple[Any, float, np.ndarray]]:
         """Yield each level's channel, probability, and frequencies."""
-        pis = self.probabilities.tolist()
-        for channel, pi, width in zip(self.mechanisms, pis, self._widths, strict=True):
-            yield channel, pi, _binned(frequencies, width)
+        both = zip(self.mechanisms, self.probabilities.tolist(), strict=True)
+        for j, (channel, pi) in enumerate(both):
+            yield channel, pi, self._on_level(frequencies, j)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
         """Answers to the fit, of shape (.., d), as answers to the estimates of all levels.
@@ -298,8 +315,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
         solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
-        for precision, width in zip(self._precisions, self._widths, strict=True):
-            yield precision * _binned(solved, width)
+        for j, precision in enumerate(self._precisions):
+            yield precision * self._on_level(solved, j)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
         """Return the transpose of `pull` times a vector for each level, which is the fit itself.
@@ -307,8 +324,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         Shapes: vectors (n_cells,) -> (d,).
         """
         total = np.zeros(self.n_categories)
-        for vector, precision, width in zip(vectors, self._precisions, self._widths, strict=True):
-            total += _spread(precision * vector, width, self.n_categories)
+        for j, (vector, precision) in enumerate(zip(vectors, self._precisions, strict=True)):
+            total += self._from_level(precision * vector, j)
         return self._solved(total)
 
 
