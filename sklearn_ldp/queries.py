@@ -17,6 +17,7 @@ from ._core.queries import (
     query_matrix,
     random_sets,
     ranges,
+    rectangles,
     top_k,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "query_matrix",
     "random_sets",
     "ranges",
+    "rectangles",
     "top_k",
 ]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import dct
-from scipy.ndimage import median_filter
 from scipy.linalg import cholesky
+from scipy.ndimage import median_filter
 from scipy.special import logsumexp, softmax
 
 from .._core.noise import Noise

@@ -14,7 +14,6 @@ from .._core.numerics.nested_waves import nested_waves
 from .._core.support.locks import cached_property
 from ._range_oracle import TreeChannel, short_channel
 
-
 # Shares of users for the candidates, chosen by hand; the margins together have 1.
 _SHARES = list(product((0.5, 1.0, 2.0), repeat=2))
 
@@ -96,7 +95,6 @@ class GridChannel(TreeChannel, tag="grid-channel"):
         waves = left @ rows.reshape(*rows.shape[:-1], *self._shape) @ right.T / precision
         waves[..., 0, 0] = 0.0
         return (left.T @ waves @ right).reshape(rows.shape)
-
 
     @property
     def rectangle_variance(self) -> float:

@@ -141,9 +141,7 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
-    levels = []
-    for width in widths:
-        levels.append(short_channel(epsilon, -(-n_categories // width)))
+    levels = [short_channel(epsilon, -(-n_categories // width)) for width in widths]
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
 
 
@@ -250,7 +248,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
                     f"Nobody{where} was asked about level {j + 1} of the {len(self.mechanisms)} of "
-                    f"{self._is_of} of {self.n_categories:,} bins: ask more users, or use {self._fewer}."
+                    f"{self._is_of} of {self.n_categories:,} bins: ask more users, or use "
+                    f"{self._fewer}."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))

@@ -500,6 +500,11 @@ class Domain(Uncached, tag="domain"):
         return bins[0].ends, bins[1].ends
 
     @property
+    def are_integers(self) -> tuple[bool, ...]:
+        """For each column, whether it has bins of whole numbers."""
+        return tuple(isinstance(one, BinList) and one.integers for one in self._factors)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The number of categories of each column; rows of estimates may be reshaped to it."""
         return tuple(factor.size for factor in self._factors)
