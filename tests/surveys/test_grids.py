@@ -16,7 +16,7 @@ from sklearn_ldp._core.numerics.nested_waves import nested_waves
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import combine
 from sklearn_ldp.queries import between, rectangles
-from sklearn_ldp.surveys._grid_channel import GridChannel, best_grid, grid_channel
+from sklearn_ldp.surveys._range_oracle import GridChannel, best_grid, grid_channel
 
 EAST, NORTH = Domain.bins(8, bounds=(0, 8), clip=True), Domain.bins(6, bounds=(-3, 3))
 GRID = Domain.grid(EAST, NORTH)
@@ -156,10 +156,11 @@ def test_files_pieces_and_groups(tmp_path):
     pieces = RangeOracle(2.0, categories=GRID, random_state=0)
     pieces.partial_fit(users[:1000]).partial_fit(users[1000:])
     np.testing.assert_array_equal(pieces.frequencies_, estimate.values[0])
-    protocol = RangeOracle(2.0, categories=GRID).protocol()
+    server_oracle = RangeOracle(2.0, categories=GRID)
+    protocol = server_oracle.protocol()
     reports = protocol.privatize(users)
     write_reports(tmp_path / "a.parquet", reports, protocol, batch_id="a")
-    server = Aggregator(protocol)
+    server = Aggregator(server_oracle)
     server.add(read_reports(tmp_path / "a.parquet", protocol), "a")
     assert server.estimate_.domain.grid_ends is not None
     estimate.save(tmp_path / "1.npz")

@@ -16,6 +16,7 @@ def nested_waves(n: int) -> tuple[np.ndarray, np.ndarray]:
     The first wave is constant everywhere, with the width n.
     """
     widths = [1]
+    # Ends: because the width doubles, and stays below n.
     while n % (2 * widths[-1]) == 0 and 2 * widths[-1] < n:
         widths.append(2 * widths[-1])
     rows = [np.full((1, n), n**-0.5)]
