@@ -6,6 +6,7 @@ from ._difference_displays import DifferenceDisplay, TrendDisplay
 from ._distribution_display import DistributionDisplay
 from ._error_displays import ErrorCurveDisplay, SearchDisplay
 from ._frequency_display import FrequencyDisplay
+from ._map_display import MapDisplay
 
 __all__ = [
     "ContingencyDisplay",
@@ -14,6 +15,7 @@ __all__ = [
     "ErrorCurveDisplay",
     "EstimateReport",
     "FrequencyDisplay",
+    "MapDisplay",
     "SearchDisplay",
     "TrendDisplay",
 ]

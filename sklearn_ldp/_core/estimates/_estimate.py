@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...inspection import DistributionDisplay, FrequencyDisplay, TrendDisplay
+from ...inspection import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
 from ..domains import Domain, ends_of
 from ..domains.values import (
     as_numbers,
@@ -774,7 +774,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             the standard deviation of the noise is known. They are those of the
             column before them: of "estimate", or of "frequency" where it states its errors.
             Raw values below 0 or above 1 lie outside of their intervals. Each of the `flags` has a
-            column after them. The command line writes the same columns.
+            column after them. The command line writes the same columns. Cells of a grid have the
+            columns "x_low", "x_high", "y_low" and "y_high" after "category", of which other
+            packages make polygons.
 
         Raises
         ------
@@ -786,7 +788,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             columns = _index(self.categories, pd)
             return pd.DataFrame(self.values.copy(), index=self.row_names, columns=columns)
         (n, d), columns = self.shape, table_columns(stated(self, of)[0], interval)
-        tidy = {"category": np.tile(self._labels, n)}
+        tidy = {"category": np.tile(self._labels, n), **_bounds_of_cells(self.domain, n)}
         if n != 1 or self.row_names is not None:
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy = {"row": np.repeat(names, d), **tidy}
@@ -1005,7 +1007,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 """,
     )
 
-    def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
+    def plot(
+        self, **kwargs: Any
+    ) -> FrequencyDisplay | DistributionDisplay | TrendDisplay | MapDisplay:
         """Plot the estimate (needs matplotlib).
 
         Parameters
@@ -1015,10 +1019,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
         Returns
         -------
-        FrequencyDisplay, DistributionDisplay or TrendDisplay
+        FrequencyDisplay, DistributionDisplay, TrendDisplay or MapDisplay
             The display, with the axes in `ax_` and the figure in `figure_`. Several estimates with
             `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between
-            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless `ax` is
+            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay` (cells of a
+            grid by :class:`~sklearn_ldp.inspection.MapDisplay`), unless `ax` is
             a single one or there is an argument of the other display, such as `k` or `queries`. All
             else is drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
@@ -1031,6 +1036,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             return TrendDisplay.from_estimate(self, **kwargs)
         of_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
         is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
+        if self.domain is not None and self.domain.grid_ends is not None and not of_categories:
+            return MapDisplay.from_estimate(self, **kwargs)
         if quartiles(self) and not of_categories and not is_single:
             return DistributionDisplay.from_estimate(self, **kwargs)
         return FrequencyDisplay.from_estimate(self, **kwargs)
@@ -1105,6 +1112,18 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
+
+
+def _bounds_of_cells(domain: Domain | None, n: int) -> dict[str, np.ndarray]:
+    """Where the cells of a grid begin and end, for each of n estimates; empty for others."""
+    ends = None if domain is None else domain.grid_ends
+    if ends is None:
+        return {}
+    x, y = (np.stack([end[:-1], end[1:]]) for end in ends)
+    x_bounds = np.repeat(x, y.shape[1], axis=1)
+    y_bounds = np.tile(y, x.shape[1])
+    names = ("x_low", "x_high", "y_low", "y_high")
+    return {name: np.tile(b, n) for name, b in zip(names, [*x_bounds, *y_bounds], strict=True)}
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
