@@ -60,8 +60,8 @@ class MapDisplay(EstimateDisplay):
     ... )
     >>> estimate = RangeOracle(2.0, categories=grid, random_state=0).fit_transform(places)
     >>> display = MapDisplay.from_estimate(estimate)
-    >>> display.ax_.get_xlim()
-    (np.float64(0.0), np.float64(4.0))
+    >>> display.within_noise.shape, bool(display.within_noise[0, 0])
+    ((8, 8), True)
     """
 
     frequencies: Any

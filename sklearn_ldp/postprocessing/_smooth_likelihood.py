@@ -304,7 +304,14 @@ class SmoothMLE(BasePostProcessor):
     `curve_weight_` is the probability of the curves. Single categories and their ranks are another
     question: take :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
-    The oracle must have kept the number of reports of each kind: it is available for
+    Over the cells of a :meth:`~sklearn_ldp.Domain.grid`, it takes the raw estimate of any oracle,
+    and its errors as normal. The logarithms of the frequencies have small second differences, also
+    with both numbers almost independent. Beside them are models in which a share of the cells
+    differ at random from a smooth density, or from equal frequencies, such as cities. All are
+    averaged by their evidence. Residuals that are too large for noise are then added back, for each
+    resolution apart. `curve_weight_` is the probability that no cell differs at random.
+
+    Otherwise the oracle must have kept the number of reports of each kind: it is available for
     :class:`MatrixOracle`, of which ``strategy="square-wave"`` suits curves and
     ``queries=prefixes()`` spikes, for :class:`HadamardResponse` and
     :class:`ProjectiveGeometryResponse`, for :class:`GRR`, and for :class:`OLH` and :class:`BLH`

@@ -52,6 +52,12 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     estimate is the best linear combination of all levels (generalised least squares in a tree). The
     matrix is the more accurate one wherever it can be computed: expected errors are in the notes.
 
+    Over a :meth:`~sklearn_ldp.Domain.grid` each user is asked for a cell, a strip or a block of
+    cells, or for one of both numbers alone. The split is the one of the candidates with the least
+    expected error of random rectangles under equal frequencies, and the estimate is the best
+    linear combination. `strategy` has no effect then. Strips and blocks need an even number of bins
+    of both numbers.
+
     The estimate is unbiased and all linear answers have intervals. Fewer bins have less noise: 64
     instead of 256 take 40 % off the variance of a prefix. Single bins have more noise than those of
     other oracles, so it is not for the most frequent values. Post-processors of single categories,
