@@ -2,8 +2,8 @@
 Places: a map that nobody can trace to a user
 =============================================
 
-Where are the users? This example collects one private report about the place of each user, estimates
-the share of each cell of a grid, and asks for rectangles.
+Where are the users? This example collects one private report about the place of each user,
+estimates the share of each cell of a grid, and asks for rectangles.
 """
 
 import matplotlib.pyplot as plt

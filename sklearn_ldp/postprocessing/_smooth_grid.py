@@ -55,7 +55,7 @@ class GridFit(NamedTuple):
     smooth_weight: float
 
 
-def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, int]) -> GridFit:
+def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> GridFit:
     """Average smooth densities and spikes on a grid by their evidence, given a raw estimate.
 
     See :class:`~sklearn_ldp.SmoothMLE` for the models.
@@ -89,7 +89,8 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, int]) -> Gri
             beside = _Data((cells - spikes) / mass, precision.of_share(mass))
             center = _Smooth(even, beside.fit(even), np.inf) if is_flat else _average(beside)
             center = center._replace(frequencies=mass * center.frequencies)
-            models.append(_with_spikes(cells, variances, center, spikes))
+            spiky = _with_spikes(cells, variances, center, spikes)
+            models.append(_with_coarse_reports(spiky, cells, precision))
             middles = models[-1].centers
     weights = softmax([model.evidence for model in models])
     average = np.tensordot(weights, [model.frequencies for model in models], 1)
@@ -111,6 +112,7 @@ class _Spiky(NamedTuple):
     frequencies: np.ndarray
     evidence: float
     centers: np.ndarray
+    variances: np.ndarray  # of the posterior of each cell
 
 
 def _average(data: _Data) -> _Smooth:
@@ -138,19 +140,52 @@ def _with_spikes(
 ) -> _Spiky:
     """Average densities in which a share of the cells differ from a center at random."""
     settings = [_spiky(cells, variances, center.frequencies, *setting) for setting in _SPIKES]
-    found, gains, centers = zip(*settings, strict=True)
+    found, gains, centers, squares = zip(*settings, strict=True)
     chosen = softmax(gains)
     # The evidence of the center is about the cells without the spikes.
     beside = 0.5 * float(np.sum((cells - spikes - center.frequencies) ** 2 / variances))
     evidence = center.evidence + beside + float(logsumexp(gains)) - np.log(len(gains))
-    average, middles = (np.tensordot(chosen, each, 1) for each in (found, centers))
-    return _Spiky(average, evidence, middles)
+    average, middles, spread = (np.tensordot(chosen, each, 1) for each in (found, centers, squares))
+    return _Spiky(average, evidence, middles, spread)
+
+
+def _with_coarse_reports(spiky: _Spiky, cells: np.ndarray, precision: _Precision) -> _Spiky:
+    """Update densities by what is known of sums of cells beyond the cells themselves."""
+    # Let U be the variances, C the precision beyond the one of the finest waves, and r the
+    # residuals. The update is U^(1/2) (I + U^(1/2) C U^(1/2))^-1 U^(1/2) C r.
+    coarse = precision.of_share(1.0)
+    weights = coarse.weights
+    coarse.weights = np.maximum(weights - weights[-1, -1], 0.0)
+    root = np.sqrt(spiky.variances)
+    right = root * coarse.times(cells - spiky.frequencies)
+    update = _solved(lambda x: x + root * coarse.times(root * x), right)
+    updated = spiky.frequencies + root * update
+    missing = (1 - updated.sum()) / max(float(spiky.variances.sum()), _TINY)
+    frequencies = norm_sub((updated + spiky.variances * missing).ravel()).reshape(cells.shape)
+    return spiky._replace(frequencies=frequencies)
+
+
+def _solved(times: Any, right: np.ndarray) -> np.ndarray:
+    """Solve a positive definite system by conjugate gradients."""
+    step, rest = np.zeros_like(right), right.copy()
+    move, square = rest.copy(), float(np.sum(rest * rest))
+    least = 1e-4 * square
+    for _ in range(_MOST_PRODUCTS):
+        if square <= least:
+            break
+        curved = times(move)
+        length = square / float(np.sum(move * curved))
+        step += length * move
+        rest -= length * curved
+        before, square = square, float(np.sum(rest * rest))
+        move = rest + square / before * move
+    return step
 
 
 def _spiky(
     cells: np.ndarray, variances: np.ndarray, center: np.ndarray, share: float, size: float
-) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return posterior means of cells, the gain of evidence, and the centers."""
+) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Return posterior means of cells, the gain of evidence, the centers, and the variances."""
     low, high = -8.0, 2.0  # logarithms of a factor of all centers
     for _ in range(_HALVINGS):
         factor = np.exp((low + high) / 2)
@@ -162,7 +197,8 @@ def _spiky(
     gain = float(np.sum(logs))
     # What is missing belongs to cells in proportion to how uncertain they are.
     means = means + squares * (1 - means.sum()) / max(float(squares.sum()), _TINY)
-    return norm_sub(means.ravel()).reshape(means.shape), gain, factor * center
+    means = norm_sub(means.ravel()).reshape(means.shape)
+    return means, gain, factor * center, squares
 
 
 def _cell_posteriors(
@@ -206,7 +242,7 @@ class _Mode(NamedTuple):
 class _Precision:
     """The inverse covariance of a raw estimate on a grid, diagonal in two orthonormal bases."""
 
-    def __init__(self, noise: Noise, shape: tuple[int, int]) -> None:
+    def __init__(self, noise: Noise, shape: tuple[int, ...]) -> None:
         (self.left, x_widths), (self.right, y_widths) = map(nested_waves, shape)
         levels = [np.unique(-widths, return_inverse=True)[1] for widths in (x_widths, y_widths)]
         self._bands = np.maximum(levels[0][:, None], levels[1])
@@ -240,11 +276,12 @@ class _Precision:
 
         Shapes: rest (n_x, n_y) -> the same.
         """
+        # The finest waves are left out, because their noise would make cells negative.
         # Residuals of a good fit have squares with the sum `size`, up to its standard deviation.
         waves = self.left @ rest @ self.right.T
         squares = self.weights * waves**2
         kept = np.zeros_like(waves)
-        for band in range(1, int(self._bands.max()) + 1):
+        for band in range(1, int(self._bands.max())):
             is_here = self._bands == band
             size = np.count_nonzero(is_here)
             noise = size + _TOLERANCE * (2 * size) ** 0.5
@@ -328,22 +365,15 @@ class _Data:
 
     def _step(self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray) -> Any:
         """The step of Fisher's scoring by conjugate gradients, and the rise that it promises."""
-        step, rest = np.zeros_like(gradient), gradient.copy()
-        move, square = rest.copy(), float(np.sum(rest * rest))
-        least = 1e-4 * square
-        for _ in range(_MOST_PRODUCTS):
-            if square <= least:
-                break
+
+        def times(move: np.ndarray) -> np.ndarray:
             change = f * self._cells(scales * move)
             change -= f * change.sum()
             pull = f * self._precision.times(change)
             pull -= f * pull.sum()
-            curved = move + scales * (self._left @ pull @ self._right.T)
-            length = square / float(np.sum(move * curved))
-            step += length * move
-            rest -= length * curved
-            before, square = square, float(np.sum(rest * rest))
-            move = rest + square / before * move
+            return move + scales * (self._left @ pull @ self._right.T)
+
+        step = _solved(times, gradient)
         return step, float(np.sum(step * gradient))
 
     def _curvature(self, f: np.ndarray, scales: np.ndarray) -> np.ndarray:

@@ -416,8 +416,9 @@ class GridChannel(TreeChannel, tag="grid-channel"):
         return left, right, total
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
-        together = zip(self._precisions, levels, strict=True)
-        right = sum(self._from_level(p * level, j) for j, (p, level) in enumerate(together))
+        right = np.zeros(self.n_categories)
+        for j, (precision, level) in enumerate(zip(self._precisions, levels, strict=True)):
+            right = right + self._from_level(precision * level, j)
         return self._solved(right) + total / self.n_categories
 
     def _solved(self, rows: np.ndarray) -> np.ndarray:
