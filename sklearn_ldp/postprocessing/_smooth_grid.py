@@ -15,6 +15,7 @@ from scipy.special import logsumexp, softmax
 from .._core.noise import Noise
 from .._core.numerics.nested_waves import nested_waves
 from .._core.numerics.simplex import norm_sub
+from .._core.support.parallel import one_thread
 
 # Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
 _PENALTIES = 8.0 ** np.arange(3, -3, -1)
@@ -55,6 +56,7 @@ class GridFit(NamedTuple):
     smooth_weight: float
 
 
+@one_thread
 def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> GridFit:
     """Average smooth densities and spikes on a grid by their evidence, given a raw estimate.
 
@@ -321,7 +323,7 @@ class _Data:
     def _scales(self, penalty: float, field: tuple[int, float]) -> np.ndarray:
         """Standard deviations of the coefficients of waves, of a field with small differences."""
         order, of_axes = field
-        scales = np.zeros(self.size)
+        scales: np.ndarray = np.zeros(self.size)
         scales[self._kept] = (penalty * self._roughness.ravel()[self._kept] ** order) ** -0.5
         scales = scales.reshape(self.shape)
         scales[0] *= of_axes**0.5
