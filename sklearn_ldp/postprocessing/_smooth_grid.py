@@ -34,6 +34,7 @@ _MOST_STEPS = 30
 _MOST_PRODUCTS = 200
 _TOL = 1e-2  # of the log-posterior
 _HALVINGS = 9  # of the scale of the cells, on a logarithmic axis
+_LEAST_VARIANCE = 1e-18  # where epsilon is so large that there is no noise
 _TINY = np.finfo(float).tiny
 _NODES = np.linspace(-4.0, 4.0, 25)  # of the quadrature, in standard deviations
 
@@ -77,7 +78,7 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> Gri
         The average.
     """
     precision = _Precision(noise, shape)
-    variances = noise.variance(norm_sub(values)).reshape(shape)
+    variances = np.maximum(noise.variance(norm_sub(values)), _LEAST_VARIANCE).reshape(shape)
     cells = values.reshape(shape)
     even = np.full(shape, 1 / values.size)
     smooth = _average(_Data(cells, precision))
@@ -257,7 +258,7 @@ class _Precision:
             some = product(rows[:: -(-len(rows) // 2)], columns[:: -(-len(columns) // 2)])
             probes = np.array([np.outer(self.left[a], self.right[b]).ravel() for a, b in some])
             variance = float(np.mean(noise.answer_variance(probes, even)))
-            self.weights[np.ix_(rows, columns)] = 1 / max(variance, np.finfo(float).tiny)
+            self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
 
     def times(self, cells: np.ndarray) -> np.ndarray:
         """Return the product with cells.

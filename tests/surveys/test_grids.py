@@ -323,3 +323,14 @@ def test_estimates_of_two_collections_are_combined(seed):
         OLH(1.0, categories=GRID, random_state=seed + i).simulate(np.full(48, 99)) for i in (0, 1)
     ]
     assert combine(parts).domain.grid_ends is not None
+
+
+@pytest.mark.parametrize(("n_users", "epsilon"), [(1, 0.1), (30, 1.0), (1000, 25.0)])
+def test_few_users_and_little_noise_are_no_error(n_users, epsilon, seed):
+    counts = np.random.default_rng(seed).multinomial(n_users, np.full(48, 1 / 48))
+    oracle = OLH(epsilon, categories=GRID, random_state=seed)
+    found = SmoothMLE().fit(oracle.simulate(counts)).frequencies_
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(), 1.0)
+    if epsilon == 25:
+        np.testing.assert_allclose(found, counts / n_users, atol=0.01)
