@@ -6,6 +6,7 @@ from ._core.displays import (
     DistributionDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
+    MapDisplay,
     SearchDisplay,
     TrendDisplay,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "ErrorCurveDisplay",
     "EstimateReport",
     "FrequencyDisplay",
+    "MapDisplay",
     "SearchDisplay",
     "TrendDisplay",
 ]

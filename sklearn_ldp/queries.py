@@ -18,6 +18,7 @@ from ._core.queries import (
     query_matrix,
     random_sets,
     ranges,
+    rectangles,
     top_k,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "query_matrix",
     "random_sets",
     "ranges",
+    "rectangles",
     "top_k",
 ]

@@ -583,6 +583,79 @@ def is_mean(name: Any) -> bool:
     return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
+class _Rectangles(QuerySet):
+    """Ranges of two numbers, over the cells of a grid."""
+
+    ordered = True
+
+    def __init__(self, corners, spread, names):
+        self._corners, self._spread, self.names = corners, spread, names
+        self._text = f"between({len(corners)} rectangles)"
+
+    names: list[Any]
+
+    def aligned(self, categories, domain=None):
+        axes = zip(grid_of(domain, self), self._corners.swapaxes(0, 1), strict=True)
+        are_whole = domain.are_integers
+        weights = [
+            _range_weights(pairs, self.names, ends, is_whole)
+            for (ends, pairs), is_whole in zip(axes, are_whole, strict=True)
+        ]
+        even, least, most = (_products(*both) for both in zip(*weights, strict=True))
+        queries = _MatrixQueries(even, repr(self), self.names)
+        queries.ordered = True
+        if (least != most).nnz:  # some cells are cut
+            queries.assumes_even = self._spread == "even"
+            queries.limits = None if queries.assumes_even else (least, most)
+        return queries
+
+    def matrix(self, n_categories, frequencies=None):
+        return grid_of(None, self)  # which raises: nobody knows the cells here
+
+
+class _RandomRectangles(QuerySet):
+    """Random blocks of cells of a grid."""
+
+    ordered = True
+
+    def __init__(self, n_rectangles, seed):
+        self.n_rectangles, self.seed = n_rectangles, seed
+        self._text = f"rectangles({n_rectangles})"
+
+    def aligned(self, categories, domain=None):
+        rng = as_generator(self.seed)
+        weights = []
+        for ends in grid_of(domain, self):
+            n = len(ends) - 1
+            cuts = np.sort([rng.choice(n + 1, 2, replace=False) for _ in range(self.n_rectangles)])
+            weights.append((np.arange(n) >= cuts[:, :1]) & (np.arange(n) < cuts[:, 1:]))
+        queries = _MatrixQueries(_products(*weights), repr(self))
+        queries.ordered = True
+        return queries
+
+    def matrix(self, n_categories, frequencies=None):
+        return grid_of(None, self)
+
+
+def _products(first: Any, second: Any) -> sparse.csr_array:
+    """Return the products of weights along both axes of a grid, a row for each query."""
+    rows = [
+        np.multiply.outer(x, y).ravel().astype(float) for x, y in zip(first, second, strict=True)
+    ]
+    return sparse.csr_array(np.array(rows))
+
+
+def grid_of(domain: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the bins of both numbers of a grid begin and end."""
+    ends = getattr(domain, "grid_ends", None)
+    if ends is None:
+        raise ValueError(
+            f"{queries!r} needs an estimate of the cells of two numbers: declare "
+            "categories=Domain.grid(x_bins, y_bins)."
+        )
+    return ends
+
+
 class _TopK(QuerySet):
     depends_on_truth = True
     top: int
@@ -696,9 +769,10 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
 
     Parameters
     ----------
-    pairs : array-like of shape (n_queries, 2)
+    pairs : array-like of shape (n_queries, 2) or (n_queries, 2, 2)
         Start and stop of each range; the stop is excluded. With whole numbers, (20, 40) asks for
-        20 to 39. An end may be infinite.
+        20 to 39. An end may be infinite. Over a grid, a rectangle is a range of the first number
+        and a range of the second number: ((20, 40), (0, 100)).
     spread : {"any", "even"}, default="any"
         Assumption about the users within a bin that is cut. "any": intervals are valid for every
         distribution within the bin, because they reach from the total of the bins inside to the
@@ -728,18 +802,27 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     """
     array = as_numbers(pairs)
     check_spread(spread, "between")
+    if array.ndim == 3 and array.shape[1:] == (2, 2) and len(array):
+        names = _names_of_ranges(array.reshape(-1, 2))
+        both = zip(names[::2], names[1::2], strict=True)
+        return _Rectangles(array, spread, [" x ".join(each) for each in both])
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
             f"between got {pairs!r}. Pass a list of pairs such as [(20, 40), (65, 100)]."
         )
+    names = _names_of_ranges(array)
+    weights = partial(_range_weights, array, names)
+    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", array)
+
+
+def _names_of_ranges(array: np.ndarray) -> list[str]:
+    """Return names such as "[20, 40)"; raise ValueError if a range is empty."""
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
         pair = array[~is_range][0].tolist()
         raise ValueError(f"between got {pair}. Pass pairs with a larger second number.")
     ends = iter(number_texts(array.ravel().tolist()))
-    names = [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
-    weights = partial(_range_weights, array, names)
-    return _OfBins(weights, spread, names, f"between({len(array)} ranges)", array)
+    return [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
 
 
 def check_spread(spread: str, name: str) -> None:
@@ -944,6 +1027,44 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
         pair = pairs[~is_range][0].tolist()
         raise ValueError(f"ranges needs positions with 0 <= start < stop, got {pair}.")
     return _Ranges(pairs.astype(np.int64))
+
+
+def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> QuerySet:
+    """Ask for the share of users in random rectangles of a grid.
+
+    The ends of a rectangle are two different edges of each axis, drawn uniformly.
+
+    Parameters
+    ----------
+    n_rectangles : int, default=100
+        Number of rectangles.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the rectangles. A query set draws the same rectangles each time it is used.
+
+    Returns
+    -------
+    QuerySet
+        The queries, for estimates whose categories are a :meth:`~sklearn_ldp.Domain.grid`.
+
+    Raises
+    ------
+    ValueError
+        If the number is no positive integer, or (when they are asked) the categories are no grid.
+
+    Examples
+    --------
+    >>> from sklearn_ldp import Domain, FrequencyEstimate
+    >>> from sklearn_ldp.queries import rectangles
+    >>> halves = Domain.bins(2, bounds=(0, 1))
+    >>> estimate = FrequencyEstimate([[0.5, 0.25, 0.125, 0.125]], Domain.grid(halves, halves))
+    >>> estimate.answer(rectangles(2, random_state=1)).shape
+    (1, 2)
+    """
+    if not _is_count(n_rectangles):
+        raise ValueError(f"rectangles needs n_rectangles >= 1, an integer, got {n_rectangles!r}.")
+    if not isinstance(random_state, Integral):
+        random_state = int(as_generator(random_state).integers(1 << 32))
+    return _RandomRectangles(int(n_rectangles), int(random_state))
 
 
 def top_k(k: int) -> QuerySet:

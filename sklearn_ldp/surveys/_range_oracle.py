@@ -1,8 +1,10 @@
-"""An oracle for ranges and quantiles: one channel for prefixes, or a tree of coarser bins."""
+"""An oracle for ranges: one channel for prefixes, a tree of coarser bins, or coarser grids."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
 from numbers import Integral
 from typing import Any
 
@@ -14,6 +16,7 @@ from .._core.domains import Categories, Domain
 from .._core.mechanisms.channel import Channel, LinearMechanism
 from .._core.mechanisms.several import Several, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
+from .._core.numerics.nested_waves import nested_waves
 from .._core.queries import prefixes
 from .._core.support.locks import cached_property
 from .._core.support.random import RandomState
@@ -37,6 +40,10 @@ _FEW_USERS = 3_000
 _MAX_EXACT_BINS = 2048  # maximum number of bins for exact variances of single bins
 
 
+# Shares of users for the candidates, chosen by hand; the margins together have 1.
+_SHARES = list(product((0.5, 1.0, 2.0), repeat=2))
+
+
 class RangeOracle(BaseOracle, tag="range-oracle"):
     """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
 
@@ -45,6 +52,12 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
     The estimate is the best linear combination of all levels (generalized least squares in a
     tree). The matrix is more accurate if it can be computed. The notes contain expected errors.
+
+    Over a :meth:`~sklearn_ldp.Domain.grid` each user is asked for a cell, a strip or a block of
+    cells, or for one of both numbers alone. Of several splits of the users, the oracle chooses the
+    split with the smallest expected error of random rectangles under equal frequencies. The
+    estimate is the best linear combination of all reports. `strategy` has no effect then. Strips
+    and blocks need an even number of bins of both numbers.
 
     The estimate is unbiased, and all linear answers have intervals. Fewer bins have less noise: 64
     bins instead of 256 reduce the variance of a prefix by 40 %. Single bins have more noise than
@@ -121,6 +134,8 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         self.expected_n_users = expected_n_users
 
     def _make_mechanism(self, domain: Domain) -> Any:
+        if domain.grid_ends is not None:
+            return best_grid(self.epsilon, domain.shape)
         if self.strategy == "auto" and self.expected_n_users is None:
             raise ValueError(
                 'RangeOracle(strategy="auto") needs expected_n_users, got None. Specify the number '
@@ -146,12 +161,14 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
-    levels = []
-    for width in widths:
-        n_cells = -(-n_categories // width)
-        short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
-        levels.append(best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel())
+    levels = [short_channel(epsilon, -(-n_categories // width)) for width in widths]
     return TreeChannel(levels, shares_over_2_64(np.ones(len(levels))), n_categories, widths)
+
+
+def short_channel(epsilon: float, n_cells: int) -> Any:
+    """Return the most accurate channel with short reports."""
+    short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
+    return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 
 
 class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
@@ -167,6 +184,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     # width. The last width is 1.
 
     mechanisms: tuple[Any, ...]  # the mechanism of each level, the coarsest level first
+    _domain_name = "its tree"  # in errors
+    _remedy = "256 or fewer bins"  # in errors
 
     settle = Channel.settle
 
@@ -193,12 +212,20 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         for sizes in self.draw_sizes(int(counts.sum()), n_repeats, rng):
             support = [sizes]
             remaining = counts
-            for channel, width, size in zip(self.mechanisms, self._widths, sizes, strict=True):
+            for j, (channel, size) in enumerate(zip(self.mechanisms, sizes, strict=True)):
                 users = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                support.append(channel.simulate(_binned(users, width), 1, rng)[0])
+                support.append(channel.simulate(self._on_level(users, j), 1, rng)[0])
                 remaining = remaining - users
             collections.append(np.concatenate(support))
         return np.stack(collections)
+
+    def _on_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        """Sums over the categories of each cell of a level: (.., d) -> (.., n_cells)."""
+        return _binned(values, self._widths[j])
+
+    def _from_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        """The value of each category's cell of a level: (.., n_cells) -> (.., d)."""
+        return _spread(values, self._widths[j], self.n_categories)
 
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
@@ -251,9 +278,9 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
-                    f"RangeOracle needs users on each level of its tree of {self.n_categories:,} "
-                    f"bins, but no user{where} was asked about level {j + 1} of the "
-                    f"{len(self.mechanisms)}. Ask more users, or use 256 or fewer bins."
+                    f"RangeOracle needs users on each level of {self._domain_name} of "
+                    f"{self.n_categories:,} bins, but no user{where} was asked about level {j + 1} "
+                    f"of the {len(self.mechanisms)}. Ask more users, or use {self._remedy}."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
@@ -313,9 +340,9 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
 
     def _levels(self, frequencies: np.ndarray) -> Iterator[tuple[Any, float, np.ndarray]]:
         """Yield each level's channel, probability, and frequencies."""
-        pis = self.probabilities.tolist()
-        for channel, pi, width in zip(self.mechanisms, pis, self._widths, strict=True):
-            yield channel, pi, _binned(frequencies, width)
+        both = zip(self.mechanisms, self.probabilities.tolist(), strict=True)
+        for j, (channel, pi) in enumerate(both):
+            yield channel, pi, self._on_level(frequencies, j)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
         """Yield answers to the fit, of shape (.., d), as answers to the estimate of each level.
@@ -323,8 +350,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
         solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
-        for precision, width in zip(self._precisions, self._widths, strict=True):
-            yield precision * _binned(solved, width)
+        for j, precision in enumerate(self._precisions):
+            yield precision * self._on_level(solved, j)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
         """Return the transpose of `pull` times a vector for each level. The result is the fit.
@@ -332,8 +359,8 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         Shapes: vectors (n_cells,) -> (d,).
         """
         total = np.zeros(self.n_categories)
-        for vector, precision, width in zip(vectors, self._precisions, self._widths, strict=True):
-            total += _spread(precision * vector, width, self.n_categories)
+        for j, (vector, precision) in enumerate(zip(vectors, self._precisions, strict=True)):
+            total += self._from_level(precision * vector, j)
         return self._solved(total)
 
 
@@ -345,3 +372,128 @@ def _binned(values: np.ndarray, width: int) -> np.ndarray:
 def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
     """Return each value `width` times along the last axis, cut to a size."""
     return np.repeat(values, width, axis=-1)[..., :size]
+
+
+class GridChannel(TreeChannel, tag="grid-channel"):
+    """A survey whose questions are coarser and coarser grids over the cells of two numbers."""
+
+    # A level's cell is a block of cells, `widths[0]` by `widths[1]` of them; a margin has the
+    # width of the whole grid. All widths of an axis are the whole or powers of two that divide it.
+    # The levels' normal equations then are diagonal in the product of two bases.
+
+    _domain_name = "its grid"
+    _remedy = "larger cells"
+
+    def __init__(
+        self,
+        mechanisms: Sequence[Any],
+        shares: Sequence[int],
+        shape: tuple[int, ...],
+        widths: Sequence[Sequence[int]],
+    ) -> None:
+        super().__init__(mechanisms, shares, shape[0] * shape[1], np.array(widths).tolist())
+        self._shape = tuple(shape)
+
+    def __check_state__(self) -> None:
+        widths = np.asarray(self._widths)
+        are_sizes = len(self._shape) == 2 and all(isinstance(n, int) for n in self._shape)
+        if not are_sizes or self._shape[0] * self._shape[1] != self.n_categories:
+            raise ValueError(f"a grid of {self._shape!r:.80} with {self.n_categories!r:.80} cells")
+        is_fine = widths.shape == (len(self.mechanisms), 2) and widths.min() >= 1
+        if not is_fine or np.any(np.array(self._shape) % widths):
+            raise ValueError("the levels of a grid do not divide it")
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        widths = ",".join(f"{x}x{y}" for x, y in self._widths.tolist())
+        shape = "x".join(map(str, self._shape))
+        return {**super().configuration, "widths": widths, "shape": shape}
+
+    def for_enumeration(self) -> GridChannel:
+        small = [one.for_enumeration() for one in self.mechanisms]
+        return GridChannel(small, self.shares, self._shape, self._widths.tolist())
+
+    def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+        x_widths, y_widths = self._widths[questions].T
+        x, y = np.divmod(codes, self._shape[1])
+        return x // x_widths * (self._shape[1] // y_widths) + y // y_widths
+
+    def _on_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        x_width, y_width = self._widths[j].tolist()
+        n_x, n_y = self._shape
+        blocks = (n_x // x_width, x_width, n_y // y_width, y_width)
+        sums = values.reshape(*values.shape[:-1], *blocks).sum(axis=(-3, -1))
+        return sums.reshape(*values.shape[:-1], -1)
+
+    def _from_level(self, values: np.ndarray, j: int) -> np.ndarray:
+        x_width, y_width = self._widths[j].tolist()
+        cells = values.reshape(*values.shape[:-1], self._shape[0] // x_width, -1)
+        spread = np.repeat(np.repeat(cells, x_width, axis=-2), y_width, axis=-1)
+        return spread.reshape(*values.shape[:-1], -1)
+
+    @cached_property
+    def _waves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Two bases, and the precision of each product of their waves under uniform frequencies."""
+        (left, x_constant), (right, y_constant) = map(nested_waves, self._shape)
+        total = np.zeros(self._shape)
+        for (x_width, y_width), precision in zip(self._widths, self._precisions, strict=True):
+            seen = np.outer(x_constant >= x_width, y_constant >= y_width)
+            total += precision * x_width * y_width * seen
+        return left, right, total
+
+    def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
+        right = np.zeros(self.n_categories)
+        for j, (precision, level) in enumerate(zip(self._precisions, levels, strict=True)):
+            right = right + self._from_level(precision * level, j)
+        return self._solved(right) + total / self.n_categories
+
+    def _solved(self, rows: np.ndarray) -> np.ndarray:
+        left, right, precision = self._waves
+        rows = np.asarray(rows, dtype=float)
+        waves = left @ rows.reshape(*rows.shape[:-1], *self._shape) @ right.T / precision
+        waves[..., 0, 0] = 0.0
+        return (left.T @ waves @ right).reshape(rows.shape)
+
+    @property
+    def rectangle_variance(self) -> float:
+        """The mean variance of random rectangles, per user and under uniform frequencies."""
+        left, right, precision = self._waves
+        variances = 1 / precision
+        variances[0, 0] = 0.0  # of the whole, which is known
+        return float(_squares_of_ranges(left) @ variances @ _squares_of_ranges(right))
+
+
+def _squares_of_ranges(basis: np.ndarray) -> np.ndarray:
+    """The mean square of each wave's coefficient over all ranges of an axis."""
+    n = basis.shape[1]
+    starts, stops = np.triu_indices(n + 1, 1)
+    sums = np.pad(np.cumsum(basis, axis=1), ((0, 0), (1, 0)))
+    return np.mean((sums[:, stops] - sums[:, starts]) ** 2, axis=1)
+
+
+@lru_cache(maxsize=64)
+def best_grid(epsilon: float, shape: tuple[int, ...]) -> GridChannel:
+    """Return the split over resolutions with the least expected error of random rectangles."""
+    n_x, n_y = shape
+    margins = [(1, n_y), (n_x, 1)]
+    splits = [([(1, 1)], [1.0])]
+    splits += [([*margins, (1, 1)], [0.5, 0.5, fine]) for fine in (0.5, 1.0, 2.0)]
+    width = 2
+    # Ends: because the width doubles, and stays below the size of the grid.
+    while n_x % width == n_y % width == 0 and min(shape) > width:
+        blocks = [*margins, (width, width), (1, 1)]
+        strips = [*margins, (width, 1), (1, width), (width, width), (1, 1)]
+        for block, fine in _SHARES:
+            splits.append((blocks, [0.5, 0.5, block, fine]))
+            splits.append((strips, [0.5, 0.5, block / 2, block / 2, block, fine]))
+        width *= 2
+    candidates = [grid_channel(epsilon, shape, *split) for split in splits]
+    return min(candidates, key=lambda channel: channel.rectangle_variance)
+
+
+def grid_channel(
+    epsilon: float, shape: tuple[int, ...], widths: Sequence[tuple[int, int]], shares: Any
+) -> GridChannel:
+    """Return the survey of some resolutions, each with its most accurate short reports."""
+    levels = [short_channel(epsilon, shape[0] // x * (shape[1] // y)) for x, y in widths]
+    return GridChannel(levels, shares_over_2_64(shares), shape, widths)

@@ -217,6 +217,7 @@ LEAST = {
     "learning": "--only records --repeats 1",
     "numeric_data": "--sections mean columns spread which --repeats 1",
     "oracle_table": "",
+    "places": "--repeats 1 --cells 16 --epsilons 1 --users 10000",
     "postprocessor_errors": "--repeats 2 --epsilons 1",
     "private_columns": "--only linear --repeats 1",
     "selection_regret": None,

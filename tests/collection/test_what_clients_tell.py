@@ -92,6 +92,7 @@ ORACLES = [
     GRR(1.0, categories=Domain.bins(4, bounds=(0, 1))),
     GRR(1.0, categories=Domain.product([["a", "b"], 3])),
     RangeOracle(1.0, categories=Domain.bins(300, bounds=(0, 1))),
+    RangeOracle(1.0, categories=Domain.grid(*[Domain.bins(4, bounds=(0, 1))] * 2)),
     LocalMean(1.0, bounds=(0, 1)),
     StringOracle(4.0, **STRINGS),
     SURVEY,

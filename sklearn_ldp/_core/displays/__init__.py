@@ -5,3 +5,4 @@ from ._difference_displays import DifferenceDisplay, TrendDisplay
 from ._distribution_display import DistributionDisplay
 from ._error_displays import ErrorCurveDisplay, SearchDisplay
 from ._frequency_display import FrequencyDisplay
+from ._map_display import MapDisplay

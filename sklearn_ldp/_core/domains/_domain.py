@@ -107,6 +107,10 @@ class Domain(Uncached, tag="domain"):
         The categories as tables show them, with a name for missing answers.
     size : int
         Number d of categories.
+    shape : tuple of int
+        Number of categories of each column.
+    grid_ends : (ndarray, ndarray) or None
+        Where the bins of both numbers of a grid begin and end; None for other domains.
     names : ndarray of shape (d,)
         The categories as strings.
     digest : str
@@ -320,6 +324,44 @@ class Domain(Uncached, tag="domain"):
         return cls._from_factors([bins], "Domain.bins")
 
     @classmethod
+    def grid(cls, x_bins: Domain, y_bins: Domain) -> Domain:
+        """Return the domain of the cells of two numbers, such as places.
+
+        Parameters
+        ----------
+        x_bins, y_bins : Domain
+            Bins between bounds, one of each number, as :meth:`bins` returns them.
+
+        Returns
+        -------
+        Domain
+            The product of both. Users' values are two columns, in this order. A category is the
+            pair of the names of its intervals, and the y bin varies fastest.
+
+        Raises
+        ------
+        ValueError
+            If a domain has no bins between bounds, or a category for missing numbers.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain
+        >>> tens = Domain.bins(2, bounds=(0, 20))
+        >>> cells = Domain.grid(tens, Domain.bins(3, bounds=(0, 30)))
+        >>> cells.shape, cells.decode([1]).tolist()
+        ((2, 3), [('[0, 10)', '[10, 20)')])
+        >>> cells.encode([[12.5, 7.5], [0.0, 30.0]]).tolist()
+        [3, 2]
+        """
+        domain = cls.product([x_bins, y_bins])
+        if domain.grid_ends is None:
+            raise ValueError(
+                f"Domain.grid needs two domains of bins between bounds, without a missing number, "
+                f"got {x_bins!r} and {y_bins!r}: Domain.bins(16, bounds=(0, 100))."
+            )
+        return domain
+
+    @classmethod
     def open(cls) -> Domain:
         """Return the domain of all answers that have a canonical form.
 
@@ -468,6 +510,26 @@ class Domain(Uncached, tag="domain"):
         """
         bins = self._bins
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
+
+    @property
+    def grid_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The ends of the bins of both numbers of a `grid`, as `ends`; None for other domains."""
+        bins = [one for one in self._factors if isinstance(one, BinList)]
+        if len(bins) != 2 or len(self._factors) != 2:
+            return None
+        if any(one.bounds is None or one.of_missing >= 0 for one in bins):
+            return None
+        return bins[0].ends, bins[1].ends
+
+    @property
+    def are_integers(self) -> tuple[bool, ...]:
+        """For each column, whether it has bins of whole numbers."""
+        return tuple(isinstance(one, BinList) and one.integers for one in self._factors)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of categories of each column; rows of estimates may be reshaped to it."""
+        return tuple(factor.size for factor in self._factors)
 
     @property
     def _bins(self) -> BinList | None:

@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..displays import DistributionDisplay, FrequencyDisplay, TrendDisplay
+from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
 from ..domains import Domain, ends_of
 from ..domains.values import (
     as_numbers,
@@ -869,8 +869,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             may be sorted and cut; "interval" contains their level. If only the standard deviation
             of the noise is known, each interval is for a single category. The intervals refer to
             the column before them: to "estimate", or to "frequency" if the post-processor computes
-            standard errors. Raw values below 0 or above 1 lie outside of
-            their intervals. The command line writes the same columns.
+            standard errors. Raw values below 0 or above 1 lie outside of their intervals. For cells
+            of a grid, the columns "x_low", "x_high", "y_low" and "y_high" follow "category", from
+            which other packages make polygons. The command line writes the same columns.
 
         Raises
         ------
@@ -887,6 +888,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy["row"] = np.repeat(names, d)
         tidy["category"] = np.tile(self._labels, n)
+        tidy |= _bounds_of_cells(self.domain, n)
         for name, column in table_columns(stated(self, of)[0], interval).items():
             tidy[name] = column.ravel()
         tidy["interval"] = at_level(interval, noise=self.noise)
@@ -1193,7 +1195,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         """
         return describe_estimate(self, level, question, of, at_all_times)
 
-    def plot(self, **kwargs: Any) -> FrequencyDisplay | DistributionDisplay | TrendDisplay:
+    def plot(
+        self, **kwargs: Any
+    ) -> FrequencyDisplay | DistributionDisplay | TrendDisplay | MapDisplay:
         """Plot the estimate (needs matplotlib).
 
         Parameters
@@ -1203,12 +1207,13 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
         Returns
         -------
-        FrequencyDisplay, DistributionDisplay or TrendDisplay
+        FrequencyDisplay, DistributionDisplay, TrendDisplay or MapDisplay
             The display, with the axes in `ax_` and the figure in `figure_`. Several estimates with
             `row_names` are drawn by :class:`~sklearn_ldp.inspection.TrendDisplay`. Bins between
-            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, unless you
-            pass a single `ax`, or a parameter of the other display, such as `k` or `queries`. All
-            other estimates are drawn by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
+            bounds are drawn by :class:`~sklearn_ldp.inspection.DistributionDisplay`, and cells of a
+            grid by :class:`~sklearn_ldp.inspection.MapDisplay`, unless you pass a single `ax`, or a
+            parameter of the other display, such as `k` or `queries`. All other estimates are drawn
+            by :class:`~sklearn_ldp.inspection.FrequencyDisplay`.
         """
         if "kind" in kwargs:
             raise TypeError(
@@ -1219,6 +1224,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             return TrendDisplay.from_estimate(self, **kwargs)
         shows_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
         is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
+        if self.domain is not None and self.domain.grid_ends is not None and not shows_categories:
+            return MapDisplay.from_estimate(self, **kwargs)
         if quartiles(self) and not shows_categories and not is_single:
             return DistributionDisplay.from_estimate(self, **kwargs)
         return FrequencyDisplay.from_estimate(self, **kwargs)
@@ -1297,6 +1304,18 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
+
+
+def _bounds_of_cells(domain: Domain | None, n: int) -> dict[str, np.ndarray]:
+    """Where the cells of a grid begin and end, for each of n estimates; empty for others."""
+    ends = None if domain is None else domain.grid_ends
+    if ends is None:
+        return {}
+    x, y = (np.stack([end[:-1], end[1:]]) for end in ends)
+    x_bounds = np.repeat(x, y.shape[1], axis=1)
+    y_bounds = np.tile(y, x.shape[1])
+    names = ("x_low", "x_high", "y_low", "y_high")
+    return {name: np.tile(b, n) for name, b in zip(names, [*x_bounds, *y_bounds], strict=True)}
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:

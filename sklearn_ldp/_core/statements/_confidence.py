@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -114,7 +115,7 @@ def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
     # its derivative in x is 0. This equation has the solution 1 + x = -W(-alpha**2 / e) with the
     # lower branch of Lambert's function.
     squared = (1 - level) ** 2
-    best = -float(lambertw(-squared / np.e, -1).real) - 1
+    best = -float(lambertw(-squared / math.e, -1).real) - 1
     x = n_users * best / n_narrowest
     return float(np.sqrt((1 + 1 / x) * np.log((1 + x) / squared)))
 

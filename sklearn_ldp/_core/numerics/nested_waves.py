@@ -1,0 +1,29 @@
+"""An orthonormal basis of functions of an ordered domain, nested by resolution."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.fft import dct
+
+
+def nested_waves(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a basis in which the sums over blocks of 2, 4, 8, .. neighbors are separate.
+
+    Blocks have equal widths, so the widths are the powers of two that divide n.
+
+    Shapes: -> (n_waves, n), (n_waves,), where n_waves is n.
+    Returns: the basis, one wave a row, and the largest width of blocks on which each is constant.
+    The first wave is constant everywhere, with the width n.
+    """
+    widths = [1]
+    # Ends: because the width doubles, and stays below n.
+    while n % (2 * widths[-1]) == 0 and 2 * widths[-1] < n:
+        widths.append(2 * widths[-1])
+    rows = [np.full((1, n), n**-0.5)]
+    constant_on = [n]
+    wholes = [n, *widths[:0:-1]]
+    for whole, part in zip(wholes, widths[::-1], strict=True):
+        waves = dct(np.eye(whole // part), axis=0, norm="ortho")[1:] * part**-0.5
+        rows.append(np.kron(np.eye(n // whole), np.repeat(waves, part, axis=1)))
+        constant_on += [part] * len(rows[-1])
+    return np.vstack(rows), np.array(constant_on)

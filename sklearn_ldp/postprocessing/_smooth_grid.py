@@ -1,0 +1,392 @@
+"""Smooth densities on a grid with spikes beside them, averaged by evidence."""
+
+from __future__ import annotations
+
+from copy import copy
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.fft import dct
+from scipy.linalg import cholesky
+from scipy.ndimage import median_filter
+from scipy.special import logsumexp, softmax
+
+from .._core.noise import Noise
+from .._core.numerics.nested_waves import nested_waves
+from .._core.numerics.simplex import norm_sub
+from .._core.support.parallel import one_thread
+
+# Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
+_PENALTIES = 8.0 ** np.arange(3, -3, -1)
+# The order of the penalised differences, and how much less those of a single axis are penalised:
+# with much less, both numbers are almost independent.
+_FIELDS = ((2, 1.0), (2, 30.0))
+_SPIKES = [(0.01, 4.0), (0.1, 4.0), (0.1, 2.0), (1.0, 4.0), (1.0, 2.0), (1.0, 1.0), (1.0, 0.5)]
+_ROUNDS = 2
+_LEAST_MASS = 0.01  # share of users beside spikes
+_CLEAR = 4.0  # standard deviations of a spike above its neighbors
+_HOPELESS = 20.0  # difference of log-evidence, after which no smaller penalty is tried
+_TOLERANCE = 0.5  # standard deviations of squares that count as noise
+# The others bound the work.
+_MOST_WAVES = 400
+_MOST_STEPS = 30
+_MOST_PRODUCTS = 200
+_TOL = 1e-2  # of the log-posterior
+_HALVINGS = 9  # of the scale of the cells, on a logarithmic axis
+_LEAST_VARIANCE = 1e-18  # where epsilon is so large that there is no noise
+_TINY = np.finfo(float).tiny
+_NODES = np.linspace(-4.0, 4.0, 25)  # of the quadrature, in standard deviations
+
+
+class GridFit(NamedTuple):
+    """The result of `smooth_grid`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (d,)
+        The average, on the simplex.
+    penalty : float
+        The penalty of the smooth model with the greatest evidence; infinite for equal frequencies.
+    smooth_weight : float
+        Posterior probability that no cell has an effect of its own.
+    """
+
+    frequencies: np.ndarray
+    penalty: float
+    smooth_weight: float
+
+
+@one_thread
+def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> GridFit:
+    """Average smooth densities and spikes on a grid by their evidence, given a raw estimate.
+
+    See :class:`~sklearn_ldp.SmoothMLE` for the models.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        The raw estimate of the cells, in C order.
+    noise : Noise
+        Its noise.
+    shape : tuple of int
+        Number of cells along both axes.
+
+    Returns
+    -------
+    GridFit
+        The average.
+    """
+    precision = _Precision(noise, shape)
+    variances = np.maximum(noise.variance(norm_sub(values)), _LEAST_VARIANCE).reshape(shape)
+    cells = values.reshape(shape)
+    even = np.full(shape, 1 / values.size)
+    smooth = _average(_Data(cells, precision))
+    models: list[Any] = [smooth]
+    # A spike is far above its neighbors. The density beside spikes may be smoother.
+    for middles, is_flat in ((even, True), (median_filter(cells, 5, mode="nearest"), False)):
+        for _ in range(_ROUNDS):
+            is_spike = cells > middles + _CLEAR * np.sqrt(variances)
+            spikes = np.where(is_spike, cells - middles, 0.0)
+            mass = max(float(np.sum(cells - spikes)), _LEAST_MASS)
+            beside = _Data((cells - spikes) / mass, precision.of_share(mass))
+            center = _Smooth(even, beside.fit(even), np.inf) if is_flat else _average(beside)
+            center = center._replace(frequencies=mass * center.frequencies)
+            spiky = _with_spikes(cells, variances, center, spikes)
+            models.append(_with_coarse_reports(spiky, cells, precision))
+            middles = models[-1].centers
+    weights = softmax([model.evidence for model in models])
+    average = np.tensordot(weights, [model.frequencies for model in models], 1)
+    frequencies = norm_sub((average + precision.unexplained(cells - average)).ravel())
+    return GridFit(frequencies, smooth.penalty, float(weights[0]))
+
+
+class _Smooth(NamedTuple):
+    """An average of smooth densities, and the logarithm of its evidence."""
+
+    frequencies: np.ndarray
+    evidence: float
+    penalty: float
+
+
+class _Spiky(NamedTuple):
+    """Densities with effects of single cells, averaged."""
+
+    frequencies: np.ndarray
+    evidence: float
+    centers: np.ndarray
+    variances: np.ndarray  # of the posterior of each cell
+
+
+def _average(data: _Data) -> _Smooth:
+    """Average smooth models by their evidence."""
+    shape = data.shape
+    even = np.full(shape, 1 / data.size)
+    models = [_Mode(np.inf, even, data.fit(even), np.zeros(shape))]
+    for field in _FIELDS:
+        start = np.zeros(shape)
+        for penalty in _PENALTIES:
+            model = data.model(penalty, field, start)
+            models.append(model)
+            start = model.coefficients
+            if model.evidence < max(one.evidence for one in models) - _HOPELESS:
+                break
+    evidences = [model.evidence for model in models]
+    best = models[int(np.argmax(evidences))]
+    frequencies = np.tensordot(softmax(evidences), [model.frequencies for model in models], 1)
+    evidence = float(logsumexp(evidences)) - np.log(len(models))
+    return _Smooth(frequencies, evidence, best.penalty)
+
+
+def _with_spikes(
+    cells: np.ndarray, variances: np.ndarray, center: _Smooth, spikes: np.ndarray
+) -> _Spiky:
+    """Average densities in which a share of the cells differ from a center at random."""
+    settings = [_spiky(cells, variances, center.frequencies, *setting) for setting in _SPIKES]
+    found, gains, centers, squares = zip(*settings, strict=True)
+    chosen = softmax(gains)
+    # The evidence of the center is about the cells without the spikes.
+    beside = 0.5 * float(np.sum((cells - spikes - center.frequencies) ** 2 / variances))
+    evidence = center.evidence + beside + float(logsumexp(gains)) - np.log(len(gains))
+    average, middles, spread = (np.tensordot(chosen, each, 1) for each in (found, centers, squares))
+    return _Spiky(average, evidence, middles, spread)
+
+
+def _with_coarse_reports(spiky: _Spiky, cells: np.ndarray, precision: _Precision) -> _Spiky:
+    """Update densities by what is known of sums of cells beyond the cells themselves."""
+    # Let U be the variances, C the precision beyond the one of the finest waves, and r the
+    # residuals. The update is U^(1/2) (I + U^(1/2) C U^(1/2))^-1 U^(1/2) C r.
+    coarse = precision.of_share(1.0)
+    weights = coarse.weights
+    coarse.weights = np.maximum(weights - weights[-1, -1], 0.0)
+    root = np.sqrt(spiky.variances)
+    right = root * coarse.times(cells - spiky.frequencies)
+    update = _solved(lambda x: x + root * coarse.times(root * x), right)
+    updated = spiky.frequencies + root * update
+    missing = (1 - updated.sum()) / max(float(spiky.variances.sum()), _TINY)
+    frequencies = norm_sub((updated + spiky.variances * missing).ravel()).reshape(cells.shape)
+    return spiky._replace(frequencies=frequencies)
+
+
+def _solved(times: Any, right: np.ndarray) -> np.ndarray:
+    """Solve a positive definite system by conjugate gradients."""
+    step, rest = np.zeros_like(right), right.copy()
+    move, square = rest.copy(), float(np.sum(rest * rest))
+    least = 1e-4 * square
+    for _ in range(_MOST_PRODUCTS):
+        if square <= least:
+            break
+        curved = times(move)
+        length = square / float(np.sum(move * curved))
+        step += length * move
+        rest -= length * curved
+        before, square = square, float(np.sum(rest * rest))
+        move = rest + square / before * move
+    return step
+
+
+def _spiky(
+    cells: np.ndarray, variances: np.ndarray, center: np.ndarray, share: float, size: float
+) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Return posterior means of cells, the gain of evidence, the centers, and the variances."""
+    low, high = -8.0, 2.0  # logarithms of a factor of all centers
+    for _ in range(_HALVINGS):
+        factor = np.exp((low + high) / 2)
+        logs, means, squares = _cell_posteriors(cells, variances, factor * center, share, size)
+        if means.sum() > 1:
+            high = np.log(factor)
+        else:
+            low = np.log(factor)
+    gain = float(np.sum(logs))
+    # What is missing belongs to cells in proportion to how uncertain they are.
+    means = means + squares * (1 - means.sum()) / max(float(squares.sum()), _TINY)
+    means = norm_sub(means.ravel()).reshape(means.shape)
+    return means, gain, factor * center, squares
+
+
+def _cell_posteriors(
+    cells: np.ndarray, variances: np.ndarray, centers: np.ndarray, share: float, size: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log-evidence, mean and variance of cells whose logarithms may differ from a center."""
+    weights = np.exp(-0.5 * _NODES**2)
+    prior = np.log(np.append(share * weights / weights.sum(), max(1 - share, _TINY)))
+    nodes = centers[..., None] * np.exp(size * np.append(_NODES, 0.0))
+    chances = prior - 0.5 * (cells[..., None] - nodes) ** 2 / variances[..., None]
+    top = chances.max(axis=-1)
+    likely = np.exp(chances - top[..., None])
+    sums = likely.sum(axis=-1)
+    means = (likely * nodes).sum(axis=-1) / sums
+    squares = np.maximum((likely * nodes**2).sum(axis=-1) / sums - means**2, 0.0)
+    logs = np.log(sums) + top
+    # Nodes are too far apart for a cell whose logarithm is known well: its prior hardly changes.
+    known = cells * size * (_NODES[1] - _NODES[0]) > 2 * np.sqrt(variances)
+    known &= cells > 4 * np.sqrt(variances)
+    if known.any():
+        y, variance = cells[known], variances[known]
+        far = np.log(y / centers[known]) / size
+        density = np.log(share) - 0.5 * far**2 - np.log(size * y) + 0.5 * np.log(variance)
+        is_spike = density > logs[known]
+        places = np.flatnonzero(known.ravel())[is_spike]
+        logs.flat[places] = density[is_spike]
+        means.flat[places] = y[is_spike]
+        squares.flat[places] = variance[is_spike]
+    return logs, means, squares
+
+
+class _Mode(NamedTuple):
+    """The mode of a smooth model, and the logarithm of its evidence."""
+
+    penalty: float
+    frequencies: np.ndarray
+    evidence: float
+    coefficients: np.ndarray
+
+
+class _Precision:
+    """The inverse covariance of a raw estimate on a grid, diagonal in two orthonormal bases."""
+
+    def __init__(self, noise: Noise, shape: tuple[int, ...]) -> None:
+        (self.left, x_widths), (self.right, y_widths) = map(nested_waves, shape)
+        levels = [np.unique(-widths, return_inverse=True)[1] for widths in (x_widths, y_widths)]
+        self._bands = np.maximum(levels[0][:, None], levels[1])
+        even = np.full(shape[0] * shape[1], 1 / (shape[0] * shape[1]))
+        self.weights = np.zeros(shape)
+        for i, j in product(*(range(one.max() + 1) for one in levels)):
+            if i == j == 0:
+                continue  # the sum of all frequencies is known
+            rows, columns = np.flatnonzero(levels[0] == i), np.flatnonzero(levels[1] == j)
+            some = product(rows[:: -(-len(rows) // 2)], columns[:: -(-len(columns) // 2)])
+            probes = np.array([np.outer(self.left[a], self.right[b]).ravel() for a, b in some])
+            variance = float(np.mean(noise.answer_variance(probes, even)))
+            self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
+
+    def times(self, cells: np.ndarray) -> np.ndarray:
+        """Return the product with cells.
+
+        Shapes: cells (.., n_x, n_y) -> the same.
+        """
+        inner = self.weights * (self.left @ cells @ self.right.T)
+        return self.left.T @ inner @ self.right
+
+    def of_share(self, share: float) -> _Precision:
+        """Return the precision for frequencies among a share of the users."""
+        scaled = copy(self)
+        scaled.weights = share**2 * self.weights
+        return scaled
+
+    def unexplained(self, rest: np.ndarray) -> np.ndarray:
+        """Return the part of residuals that is no noise, by shrinkage of bands of resolution.
+
+        Shapes: rest (n_x, n_y) -> the same.
+        """
+        # The finest waves are left out, because their noise would make cells negative.
+        # Residuals of a good fit have squares with the sum `size`, up to its standard deviation.
+        waves = self.left @ rest @ self.right.T
+        squares = self.weights * waves**2
+        kept = np.zeros_like(waves)
+        for band in range(1, int(self._bands.max())):
+            is_here = self._bands == band
+            size = np.count_nonzero(is_here)
+            noise = size + _TOLERANCE * (2 * size) ** 0.5
+            kept[is_here] = max(0.0, 1 - noise / max(float(squares[is_here].sum()), noise))
+        return self.left.T @ (kept * waves) @ self.right
+
+    def whitened(self, cells: np.ndarray) -> np.ndarray:
+        """Return cells in units of the errors, whose sums of squares are the products' forms.
+
+        Shapes: cells (n, n_x, n_y) -> the same.
+        """
+        n, n_x, n_y = cells.shape
+        turned = (cells.reshape(-1, n_y) @ self.right.T).reshape(n, n_x, n_y)
+        return np.sqrt(self.weights) * np.matmul(self.left, turned)
+
+
+class _Data:
+    """A raw estimate with normal errors, as a likelihood of the logarithms of frequencies."""
+
+    def __init__(self, values: np.ndarray, precision: _Precision) -> None:
+        self._values, self._precision = values, precision
+        self.shape, self.size = values.shape, values.size
+        self._left, self._right = (dct(np.eye(n), axis=0, norm="ortho") for n in values.shape)
+        first, second = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in values.shape)
+        self._roughness = first[:, None] + second
+        order = np.argsort(self._roughness, axis=None, kind="stable")
+        self._kept = order[1 : _MOST_WAVES + 1]  # without the constant, which changes nothing
+
+    def fit(self, frequencies: np.ndarray) -> float:
+        """Return the logarithm of the likelihood, up to a constant."""
+        off = self._values - frequencies
+        return -0.5 * float(np.sum(off * self._precision.times(off)))
+
+    def _cells(self, waves: np.ndarray) -> np.ndarray:
+        return self._left.T @ waves @ self._right
+
+    def _scales(self, penalty: float, field: tuple[int, float]) -> np.ndarray:
+        """Standard deviations of the coefficients of waves, of a field with small differences."""
+        order, of_axes = field
+        scales: np.ndarray = np.zeros(self.size)
+        scales[self._kept] = (penalty * self._roughness.ravel()[self._kept] ** order) ** -0.5
+        scales = scales.reshape(self.shape)
+        scales[0] *= of_axes**0.5
+        scales[:, 0] *= of_axes**0.5
+        return scales
+
+    def model(self, penalty: float, field: tuple[int, float], start: np.ndarray) -> _Mode:
+        """Return the mode of a model, from the coefficients of another one."""
+        scales = self._scales(penalty, field)
+        z = np.divide(start, scales, out=np.zeros_like(start), where=scales > 0)
+        z, top, f = self._mode(z, scales)
+        root = cholesky(self._curvature(f, scales), lower=True)
+        evidence = top - float(np.log(np.diag(root)).sum())
+        return _Mode(penalty, f, evidence, z * scales)
+
+    def _mode(self, z: np.ndarray, scales: np.ndarray) -> Any:
+        """The mode, its log-posterior and its frequencies, by Fisher's scoring."""
+        top, f, gradient = self._ascent(z, scales)
+        for _ in range(_MOST_STEPS):
+            step, rise = self._step(gradient, f, scales)
+            if rise <= _TOL:
+                break
+            length = 1.0
+            # Ends: the length is halved down to 1e-6.
+            while True:
+                value, f, gradient = self._ascent(z + length * step, scales)
+                if value >= top + length * rise / 10 or length < 1e-6:
+                    break
+                length /= 2
+            z, top = z + length * step, value
+        return z, top, f
+
+    def _ascent(self, z: np.ndarray, scales: np.ndarray) -> Any:
+        """The log-posterior, the frequencies, and the derivatives."""
+        f = softmax(self._cells(z * scales))
+        pull = self._precision.times(self._values - f)
+        off = float(np.sum((self._values - f) * pull))
+        slope = f * (pull - np.sum(f * pull))
+        gradient = scales * (self._left @ slope @ self._right.T) - z
+        return -0.5 * off - 0.5 * float(np.sum(z * z)), f, gradient
+
+    def _step(self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray) -> Any:
+        """The step of Fisher's scoring by conjugate gradients, and the rise that it promises."""
+
+        def times(move: np.ndarray) -> np.ndarray:
+            change = f * self._cells(scales * move)
+            change -= f * change.sum()
+            pull = f * self._precision.times(change)
+            pull -= f * pull.sum()
+            return move + scales * (self._left @ pull @ self._right.T)
+
+        step = _solved(times, gradient)
+        return step, float(np.sum(step * gradient))
+
+    def _curvature(self, f: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The curvature of the log-posterior, of shape (n_waves, n_waves)."""
+        rows, columns = np.unravel_index(self._kept, self.shape)
+        waves = self._left[rows, :, None] * self._right[columns, None, :]
+        waves *= f
+        waves -= waves.sum(axis=(1, 2), keepdims=True) * f
+        changes = self._precision.whitened(waves).reshape(len(rows), -1)
+        changes *= scales.ravel()[self._kept, None]
+        curvature = changes @ changes.T
+        curvature.flat[:: len(rows) + 1] += 1
+        return curvature
