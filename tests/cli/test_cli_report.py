@@ -127,7 +127,7 @@ def test_a_plot_is_refused_before_any_work(folder, capsys, monkeypatch):
     """An unknown format, or a missing matplotlib, is an error with its remedy."""
     write("a.jsonl", GRR(2.5, categories=COLOURS))
     assert main(AGGREGATE.split()) == 0
-    command = "estimate state.npz --categories domain.txt --plot".split()
+    command = ["estimate", "state.npz", "--categories", "domain.txt", "--plot"]
     assert main([*command, "out.gif"]) == 1
     assert "--plot out.gif: the name must end in .png, .svg, .pdf" in capsys.readouterr().err
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
