@@ -1,7 +1,7 @@
 """The papers' experiments: ``python -m benchmarks.papers [FIGURE ...]``, or ``make study``.
 
-The command writes one tidy CSV file and one picture per figure, and report.md, which has the papers'
-statements beside our measurements. Without names, it computes every figure.
+The command writes one tidy CSV file and one picture per figure, and report.md, which has the
+papers' statements beside our measurements. Without names, it computes every figure.
 """
 
 from __future__ import annotations

@@ -85,10 +85,12 @@ def _without_verdict(findings: list[Finding], results: dict[str, Any]) -> list[l
         where = ", ".join(name for name in claim.figures if name in results)
         if where and id(claim) not in judged:
             rows.append([where, claim.text, "its data or points are not computed"])
-    for finding in by_claim(_of_kind(findings, "statement")):
-        if finding.verdict == "undecided":
-            rows.append([finding.figure, finding.claim.text, "the error bars are too long"])
-    return rows
+    undecided = [
+        [finding.figure, finding.claim.text, "the error bars are too long"]
+        for finding in by_claim(_of_kind(findings, "statement"))
+        if finding.verdict == "undecided"
+    ]
+    return rows + undecided
 
 
 def _of_kind_of_claims(kind: str) -> list[Claim]:

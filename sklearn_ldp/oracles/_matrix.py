@@ -39,10 +39,11 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
     there is no proof that it is the best. The package contains the channels for prefixes of 16, 32,
     64, 128 and 256 bins at epsilon 0.5, 0.7, 1, 1.5, 2, 3, 4 and 6. Each process computes any other
     channel once. For prefixes of 16 to 256 bins this takes about a second. For other queries it
-    takes about a second for 64 categories, half a minute for 256 and minutes for 512; with more
-    than 128 categories, stderr shows the progress. Different machines may compute different last digits. So compute the channel once, and pass its
-    integers to servers and clients: ``strategy=oracle.channel().integers``. The server refuses
-    reports of another channel in any case.
+    takes a second for 64 categories, half a minute for 256 and minutes for 512; with more than 128
+    categories, stderr shows the progress. Different machines may compute different last digits. So
+    compute the channel once, and pass its integers to servers and clients:
+    ``strategy=oracle.channel().integers``. The server refuses reports of another channel in any
+    case.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.

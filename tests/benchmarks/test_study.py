@@ -234,7 +234,7 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
     assert (pooled.figure, pooled.data) == ("x, y", "a, b")
     assert pooled.verdict == "in part: 1 of 2 points"
     text = report._counts(findings)
-    assert text == "1 published statements: 1 in part; beside them 1 checks: 1 hold in part"
+    assert text == "1 statements: 1 in part; beside them 1 checks: 1 hold in part"
 
 
 @pytest.mark.parametrize(
