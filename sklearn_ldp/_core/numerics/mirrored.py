@@ -139,9 +139,12 @@ def mirrored_channel(
     if not rows or d <= _FEW_INPUTS:
         rows += _fresh_rows(target, epsilon)
     first, last = next(steps for size, steps in _STEPS if d <= size)
-    ends = [descended(folded(start), objective, epsilon, first) for start in rows]
-    best, _ = min(ends, key=lambda end: end[1])
-    best, _ = descended(best, objective, epsilon, last)
+    if len(rows) == 1:  # without a pause, because the descent would lose its momentum
+        best, _ = descended(folded(rows[0]), objective, epsilon, first + last)
+    else:
+        ends = [descended(folded(start), objective, epsilon, first) for start in rows]
+        best, _ = min(ends, key=lambda end: end[1])
+        best, _ = descended(best, objective, epsilon, last)
     return sharpened(unfolded(best, d), epsilon)
 
 
