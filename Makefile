@@ -87,7 +87,7 @@ race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-l
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
 	@$(BIN) -m benchmarks.speed.regression $(REGRESSION_ARGS)
 
-study: $(VENV)/.test ## the papers' experiments, with the printed numbers beside ours (under ten minutes)
+study: $(VENV)/.test ## the papers' experiments, with their statements beside our measurements (under ten minutes)
 	@$(BIN) -m benchmarks.papers $(STUDY_ARGS)
 
 study-quick: $(VENV)/.test ## the same with fewer points and repeats (under two minutes)

@@ -1,7 +1,7 @@
 """The papers' experiments: ``python -m benchmarks.papers [FIGURE ...]``, or ``make study``.
 
-Writes one tidy CSV and one picture a figure, and report.md, which holds what the papers print
-against what comes out here. Without names every figure is computed.
+The command writes one tidy CSV file and one picture per figure, and report.md, which has the
+papers' statements beside our measurements. Without names, it computes every figure.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from .._command import add_data_argument, command
 from . import calibrate, paper2019, paper2020
 from ._figure import Figure, Settings, write_csv
+from ._populations import missing_data
 from ._report import write_report
 
 FIGURES: dict[str, Figure] = {
@@ -42,12 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     seconds: dict[str, float] = {}
+    lacking: set[str] = set()
     names = list(dict.fromkeys(options.figures)) or list(FIGURES)
     for i, name in enumerate(names, start=1):
         figure = FIGURES[name]
         missing = figure.missing(settings)
         if missing and len(missing) == len(figure.data):
             print(f"[{i}/{len(names)}] {name}: left out, no data ({', '.join(missing)})")
+            lacking.update(missing)
             continue
         start = time.perf_counter()
         results[name] = figure.compute(settings)
@@ -55,12 +58,16 @@ def main(arguments: list[str] | None = None) -> int:
         if figure.draw is not None:
             figure.draw(results[name]).savefig(options.output / f"{name}.png", dpi=110)
         seconds[name] = time.perf_counter() - start
-        print(f"[{i}/{len(names)}] {name}: {seconds[name]:.1f} s", flush=True)
+        lacking.update(missing)
+        without = f", without the panels of {', '.join(missing)}" if missing else ""
+        print(f"[{i}/{len(names)}] {name}: {seconds[name]:.1f} s{without}", flush=True)
+    if lacking:
+        print(missing_data(lacking, options.data))
     if not results:
         print(f"nothing was computed: {options.data} has none of the data", file=sys.stderr)
         return 1
     shown = {name: FIGURES[name] for name in results}
-    print(write_report(options.output, shown, results, settings, seconds))
+    print(write_report(options.output, shown, results, settings, seconds, not options.figures))
     return 0
 
 

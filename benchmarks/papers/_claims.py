@@ -67,6 +67,7 @@ class Claim:
     note: str = ""  # what to know of the tolerance or of a failure
     kind: str = "statement"
     key: str = ""  # by which the conclusions refer to it
+    printed: str = ""  # the number in the paper's text or tables; empty for a comparison in words
 
 
 class Finding(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pydoc_data.topics
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -116,6 +116,16 @@ def _load(name: str, data: str) -> Population | None:
     return Population(counts=counts, groups=groups, **_TEXTS[name])
 
 
+def missing_data(keys: Iterable[str], data: Path) -> str:
+    """Return the files that these populations need, with their sources, as text for the console."""
+    lines = [f"Missing histograms, in {data} (--data or SKLEARN_LDP_DATA names another folder):"]
+    for key in _MAKERS:
+        if key in keys:
+            lines += [f"  {name}.csv.gz: {_SOURCES[name]}" for name in _FILES[key]]
+    lines.append("doc/user_guide/papers.md describes the format of the files.")
+    return "\n".join(dict.fromkeys(lines))
+
+
 def _file(name: str) -> Callable[[Path], Made]:
     def make(data: Path) -> Made:
         found = read_histogram(data / f"{name}.csv.gz")
@@ -196,4 +206,18 @@ _MAKERS: dict[str, Callable[[Path], Made]] = {
     "kosarak-clicks": _kosarak_head_and_tail,
     "kosarak-prefix": _kosarak_scaled_prefix,
     "retail": _file("RETAIL"),
+}
+_SOURCES: dict[str, str] = yaml.safe_load(
+    Path(__file__).with_name("sources.yaml").read_text(encoding="utf-8")
+)
+_FILES: dict[str, list[str]] = {  # the other populations need no file
+    "emoji-twitter": ["EMOJI_TRACKER2019_N884427"],
+    "emoji": ["EMOJI_TRACKER2019_N884427"],
+    "census": ["US1940_CITY_1PCT_TOP915"],
+    "pos": ["RETAIL_one_item"],
+    "fire": ["FIRE_WEEK_JAN2017"],
+    "kosarak": ["KOSARAK_PREFIX36682_one_item"],
+    "kosarak-clicks": ["KOSARAK_FULL_HEAD156", "KOSARAK_PREFIX36682_all_clicks"],
+    "kosarak-prefix": ["KOSARAK_PREFIX36682_all_clicks"],
+    "retail": ["RETAIL"],
 }

@@ -28,10 +28,10 @@ def read_paper(path: Path, shared: Sequence[dict[str, Any]] = ()) -> Paper:
 
     The file has these keys: ``paper``, its name; ``statements``, each with ``figure`` (of this
     study, or a list of figures that are one statement together), ``says``, ``band`` and
-    ``measured`` (see below), and if need be ``note``, ``kind`` and ``key`` (see `Claim`);
-    ``conclusions``, each with ``says`` and the keys of statements that it ``rests_on``; and
-    ``not_judged``, each with ``section``, ``sentence`` and ``reason``. Other keys hold lists and
-    notes that are used several times.
+    ``measured`` (see below), and if need be ``note``, ``kind``, ``key`` and ``printed`` (see
+    `Claim`); ``conclusions``, each with ``says`` and the keys of statements that it
+    ``rests_on``; and ``not_judged``, each with ``section``, ``sentence`` and ``reason``. Other keys
+    hold lists and notes that are used several times.
 
     ``band`` and ``measured`` are calls written as ``{function: [arguments], option: value}``, or
     the name of a function alone: of `near`, `about`, `at_least`, `at_most`, `between`, and of what

@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from .._tables import markdown
-from ._claims import Finding, by_claim, judge_conclusions, judge_each
+from ._claims import Claim, Finding, by_claim, judge_conclusions, judge_each
 from ._figure import Figure, Settings, columns
 from ._published import CLAIMS, CONCLUSIONS, NOT_JUDGED
 
 _INTRODUCTION = (
-    "Every experiment of three papers on frequency estimation under local differential privacy, "
-    "computed with sklearn_ldp and nothing else: T. Wang et al., NDSS 2020 (doi "
-    "10.14722/ndss.2020.24157); T. Wang et al., 2019 (arXiv 1905.08320); J. Jia and N. Z. Gong, "
-    "INFOCOM 2019 (doi 10.1109/INFOCOM.2019.8737527)."
+    "{figures}, computed with sklearn_ldp only. The papers are on frequency estimation under local "
+    "differential privacy: {papers}."
 )
+_PAPERS = {
+    "2020": "T. Wang et al., NDSS 2020 (doi 10.14722/ndss.2020.24157)",
+    "2019": "T. Wang et al., 2019 (arXiv 1905.08320)",
+    "calibrate": "J. Jia and N. Z. Gong, INFOCOM 2019 (doi 10.1109/INFOCOM.2019.8737527)",
+}
+_PRINTED = """\
+These numbers are in the papers' text or tables. The authors' plots have no printed numbers, so
+their curves are not compared."""
 _SIZE = """\
 This is the {size} study: {n_repeats} simulated collections of each cell, or more ({n_runs:,} for
 bias and variance), seed {seed}, {seconds:.0f} seconds. Estimates come from each oracle's exact
@@ -50,13 +56,45 @@ def write_report(
     results: dict[str, Any],
     settings: Settings,
     seconds: dict[str, float],
+    is_whole: bool = True,
 ) -> str:
-    """Write report.md; return the verdicts as text."""
+    """Write report.md; return the verdicts as text.
+
+    is_whole: whether the figures are all figures of the study. Otherwise the report has no section
+    on other parts of the papers.
+    """
     findings = [finding for claim in CLAIMS for finding in judge_each(claim, results)]
-    blocks = _blocks(figures, results, findings, settings, seconds)
+    blocks = _blocks(figures, results, findings, settings, seconds, is_whole)
     (folder / "report.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
-    counts = _counts(findings)
-    return f"{counts}; the report is {folder / 'report.md'}"
+    lines = [f"{_counts(findings)}; the report is {folder / 'report.md'}"]
+    open_claims = _without_verdict(findings, results)
+    if open_claims:
+        n = len(open_claims)
+        lines.insert(0, f"{n} statement{'s have' if n > 1 else ' has'} no verdict:")
+        lines[1:1] = [f"  {where}: {text:.90} ({reason})" for where, text, reason in open_claims]
+        if settings.quick:
+            lines.append("--quick has fewer repeats and points. Omit it to decide more statements.")
+    return "\n".join(lines)
+
+
+def _without_verdict(findings: list[Finding], results: dict[str, Any]) -> list[list[str]]:
+    """Rows of the statements about these figures that are not decided: figure, text, reason."""
+    rows = []
+    judged = {id(finding.claim) for finding in findings if finding.measured}
+    for claim in _of_kind_of_claims("statement"):
+        where = ", ".join(name for name in claim.figures if name in results)
+        if where and id(claim) not in judged:
+            rows.append([where, claim.text, "its data or points are not computed"])
+    undecided = [
+        [finding.figure, finding.claim.text, "the error bars are too long"]
+        for finding in by_claim(_of_kind(findings, "statement"))
+        if finding.verdict == "undecided"
+    ]
+    return rows + undecided
+
+
+def _of_kind_of_claims(kind: str) -> list[Claim]:
+    return [claim for claim in CLAIMS if claim.kind == kind]
 
 
 def _tally(findings: list[Finding], words: dict[str, str] | None = None) -> str:
@@ -75,7 +113,7 @@ def _counts(findings: list[Finding]) -> str:
     statements = _of_kind(by_claim(findings), "statement")
     checks = _of_kind(by_claim(findings), "check")
     return (
-        f"{len(statements)} published statements: {_tally(statements)}; beside them "
+        f"{len(statements)} statements: {_tally(statements)}; beside them "
         f"{len(checks)} checks: {_tally(checks, _OF_CHECKS)}"
     )
 
@@ -92,7 +130,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return markdown(header, ([cell.replace("|", "\\|") for cell in row] for row in rows), "---")
 
 
-def _blocks(figures, results, findings, settings, seconds) -> list[str]:
+def _blocks(figures, results, findings, settings, seconds, is_whole) -> list[str]:
     size = _SIZE.format(
         size="quick" if settings.quick else "whole",
         n_repeats=settings.n_repeats,
@@ -102,19 +140,27 @@ def _blocks(figures, results, findings, settings, seconds) -> list[str]:
     )
     blocks = [
         "# The papers, reproduced",
-        _INTRODUCTION,
+        _introduction(figures, is_whole),
         "## Which conclusions of the papers stand",
         _counts(findings) + ".",
         _table(
             ["paper", "conclusion", "evidence", "does it stand?"],
             judge_conclusions(CONCLUSIONS, findings),
         ),
-        "## Published numbers beside ours",
+        "## Statements beside our measurements",
         size,
         _JUDGED,
         _by_data(findings, figures, settings),
         _verdicts(_of_kind(findings, "statement"), figures, settings),
     ]
+    printed = [finding for finding in findings if finding.claim.printed]
+    if printed:
+        header = ["figure", "quantity", "data", "in print", "ours ± standard error"]
+        rows = [[x.figure, x.claim.text, x.data, x.claim.printed, x.ours] for x in printed]
+        blocks += ["## Printed numbers beside ours", _PRINTED, _table(header, rows)]
+    open_claims = _without_verdict(findings, results)
+    if open_claims:
+        blocks += ["## Without a verdict", _table(["figure", "statement", "reason"], open_claims)]
     for kind, title, text in (
         ("reading", "Other readings", _READINGS),
         ("check", "Checks", _CHECKS),
@@ -122,12 +168,21 @@ def _blocks(figures, results, findings, settings, seconds) -> list[str]:
         of_kind = _of_kind(findings, kind)
         if of_kind:
             blocks += [f"## {title}", text, _verdicts(of_kind, figures, settings)]
-    blocks += ["## Puzzles", _PUZZLES, "## Data", _data(figures, settings)]
-    blocks += ["## Sentences that are not judged", _REST]
-    blocks += [_table(["paper", "section", "sentence", "why not"], NOT_JUDGED), "## Figures"]
+    blocks += ["## Data", _data(figures, settings)]
+    if is_whole:
+        blocks += ["## Puzzles", _PUZZLES, "## Sentences that are not judged", _REST]
+        blocks.append(_table(["paper", "section", "sentence", "why not"], NOT_JUDGED))
+    blocks.append("## Figures")
     for name, figure in figures.items():
         blocks += figure_blocks(name, figure, results[name], settings, seconds)
     return blocks
+
+
+def _introduction(figures: dict[str, Figure], is_whole: bool) -> str:
+    """Return the first paragraph, with the papers of these figures."""
+    papers = [text for key, text in _PAPERS.items() if any(key in name for name in figures)]
+    names = "All experiments" if is_whole else f"The experiments {', '.join(figures)}"
+    return _INTRODUCTION.format(figures=names, papers="; ".join(papers or _PAPERS.values()))
 
 
 def _kinds(finding: Finding, figures: dict[str, Figure], settings: Settings) -> dict[str, bool]:

@@ -46,6 +46,7 @@ examples:
   sklearn-ldp estimate state.npz --categories browsers.txt --post held-out-search
   sklearn-ldp estimate week-*.npz --categories browsers.txt --post trend
   sklearn-ldp estimate may.npz june.npz --categories browsers.txt --change --html change.html
+  sklearn-ldp estimate state.npz --categories browsers.txt --plot browsers.png
   sklearn-ldp estimate people.csv --domains domains.json --epsilon 2 --output estimates.csv
   sklearn-ldp estimate words.csv --strings abcdefghijklmnopqrstuvwxyz --max-length 12 --epsilon 4
 """
@@ -87,6 +88,7 @@ from ._arguments import (
     say,
     spelled,
 )
+from ._drawing import check_matplotlib, draw
 from ._files import (
     declared_users,
     first_formula,
@@ -97,6 +99,7 @@ from ._files import (
     write_tables,
 )
 
+_PLOTS = (".png", ".svg", ".pdf")
 _REPORTS = b"sklearn_ldp reports"
 _HEADER_BYTES = 1 << 16  # of a file of reports, at its beginning or its end
 _LONG = 200  # chunks of users from which progress is shown
@@ -149,6 +152,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_shared(target, "--output", "--level")
     text = "also write a report: one page of HTML with a picture and valid statements"
     target.add_argument("--html", type=Path, metavar="FILE", help=text)
+    text = "also draw the estimate with its intervals, as in Python: a .png, .svg or .pdf file"
+    target.add_argument("--plot", type=Path, metavar="FILE", help=text)
     target.add_argument("--question", default="", help="with --html, the title of the report")
     text = "order of the rows: as in the domain, or largest first (default: domain)"
     target.add_argument("--sort", choices=["domain", "frequency"], default="domain", help=text)
@@ -245,6 +250,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         check_suffix(arguments.html, (".html",), option="--html ")
         check_writable(arguments.html)
+    if arguments.plot is not None:
+        check_suffix(arguments.plot, _PLOTS, option="--plot ")
+        check_writable(arguments.plot)
+        check_matplotlib()
     raw = _raw_weeks(arguments) if arguments.more else _raw_estimate(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError("No string is detected. Collect more users, or use a larger epsilon.")
@@ -257,6 +266,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         make_folder(arguments.html)
         estimate.report(arguments.level, question=arguments.question).save(arguments.html)
+    if arguments.plot is not None:
+        draw(estimate, arguments.plot, arguments.level)
     if not has_domain(arguments):
         say(
             "warning: the domain is learned from the raw values, which leaks it. This is fine for "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from .._core.numerics import strategies
 from .._core.queries import Queries, as_query_set
 from .._core.support.random import RandomState
 from ._base import BaseOracle
+from ._prefix_channels import PREFIX_SIZES, prefix_integers
 from ._subset import best_subset_channel
 
 _MOST_OPTIMIZED = 512
@@ -39,10 +39,12 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
     frequencies, by projected gradient descent. The problem is not convex, so the result is good but
     there is no proof that it is the best. The package contains the channels for prefixes of 16, 32,
     64, 128 and 256 bins at epsilon 0.5, 0.7, 1, 1.5, 2, 3, 4 and 6. Each process computes any other
-    channel once, in about a second for 64 categories, half a minute for 256 and minutes for 512.
-    Different machines may compute different last digits. So compute the channel once, and pass its
-    integers to servers and clients: ``strategy=oracle.channel().integers``. The server refuses
-    reports of another channel in any case.
+    channel once. For prefixes of 16 to 256 bins this takes about a second. For other queries it
+    takes a second for 64 categories, half a minute for 256 and minutes for 512; with more than 128
+    categories, stderr shows the progress. Different machines may compute different last digits. So
+    compute the channel once, and pass its integers to servers and clients:
+    ``strategy=oracle.channel().integers``. The server refuses reports of another channel in any
+    case.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
@@ -155,11 +157,9 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
             size = best_subset_channel(d, epsilon).size
             channel = strategies.subset_channel(d, size, epsilon, _MOST_SETS)
             return integer_channel(channel, self.epsilon)
-        stored, starts = _stored(d, epsilon) if _is_like(gram, np.tri(d)) else (None, [])
-        if stored is not None:
-            return stored
-        channel = strategies.optimised_channel(gram, epsilon, starts=starts)
-        return integer_channel(channel, self.epsilon)
+        if d in PREFIX_SIZES and _is_like(gram, np.tri(d)):
+            return prefix_integers(d, epsilon, self.epsilon)
+        return integer_channel(strategies.optimised_channel(gram, epsilon), self.epsilon)
 
     def _given(self, n_categories: int) -> np.ndarray:
         try:
@@ -180,16 +180,3 @@ def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
     rows = queries - queries.mean(axis=1, keepdims=True)
     other = rows.T @ rows
     return bool(np.allclose(gram / np.trace(gram), other / np.trace(other), rtol=0, atol=1e-12))
-
-
-def _stored(n_categories: int, epsilon: float) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """Return a stored channel for prefixes, or None and the channel of the next lower budget."""
-    source = files(__package__).joinpath("data", "prefix_channels.npz")
-    with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        names = [name for name in archive.files if name.startswith(f"{n_categories}_")]
-        budgets = [float(name.split("_")[1]) for name in names]
-        below = [budget for budget in budgets if budget <= epsilon]
-        if not below:
-            return None, []
-        nearest = archive[f"{n_categories}_{max(below):g}"]
-    return (nearest, []) if max(below) == epsilon else (None, [nearest / 2.0**64])

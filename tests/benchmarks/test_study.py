@@ -234,7 +234,7 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
     assert (pooled.figure, pooled.data) == ("x, y", "a, b")
     assert pooled.verdict == "in part: 1 of 2 points"
     text = report._counts(findings)
-    assert text == "1 published statements: 1 in part; beside them 1 checks: 1 hold in part"
+    assert text == "1 statements: 1 in part; beside them 1 checks: 1 hold in part"
 
 
 @pytest.mark.parametrize(
@@ -478,6 +478,17 @@ def test_what_is_not_there_is_left_out(tmp_path, capsys):
     assert "left out, no data (census)" in capsys.readouterr().out
 
 
+def test_every_file_of_the_data_has_a_source(tmp_path):
+    """The populations that cannot be loaded from an empty folder are those with files."""
+    keys = {key for key in populations._MAKERS if populations.load(key, tmp_path) is None}
+    assert keys == set(populations._FILES)
+    names = {name for files in populations._FILES.values() for name in files}
+    assert names == set(populations._SOURCES)
+    text = populations.missing_data(["kosarak-clicks"], tmp_path)
+    assert text.count("KOSARAK_") == 2
+    assert str(tmp_path) in text
+
+
 # -- the command ----------------------------------------------------------------------------------
 
 
@@ -487,13 +498,27 @@ def test_one_command_writes_tables_pictures_and_reports(tmp_path, capsys):
     arguments = ["--quick", "--repeats", "2", "--n-jobs", "1", "--seed", "3"]
     arguments += ["--output", str(folder), "--data", str(tmp_path)]
     assert main.main([*names, *arguments]) == 0
-    assert "published statements" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "2020-fig4: " in shown
+    assert "without the panels of emoji" in shown
+    assert "EMOJI_TRACKER2019_N884427.csv.gz: uses of each emoji" in shown
+    assert "(its data or points are not computed)" in shown
+    assert "Omit it to decide more statements" in shown
     files = {path.name for path in folder.iterdir()}
     csvs = {f"{name}.csv" for name in names}
     assert files == {"2020-fig4.png", "report.md", *csvs}
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert re.findall(r"!\[.*\]\((.*)\)", text) == ["2020-fig4.png"]
     assert "its file is not there" in text  # of the emojis
+    assert "The experiments 2020-table1, 2020-fig4, computed" in text
+    assert "2019 (arXiv" not in text  # the report has only the requested figures
+    assert "Sentences that are not judged" not in text
+    printed = text.partition("## Printed numbers beside ours")[2].partition("\n## ")[0]
+    assert "| about 10 |" in printed
+    assert (
+        "Norm-Sub reduces the MSE of Base by about a factor of 100"
+        in text.partition("## Without a verdict")[2]
+    )
     for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
         pipes = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(pipes) == 1

@@ -102,3 +102,35 @@ def test_a_report_of_several_columns(folder, capsys):
     assert "<h1>visits</h1>" in page
     assert main([*command.split()[:-1], "report.txt"]) == 1
     assert "--html report.txt: the name must end in .html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_plot_of_a_checkpoint(suffix, folder):
+    """The file has the format of its suffix, and its folder is created."""
+    write("a.jsonl", GRR(2.5, categories=COLOURS))
+    assert main(AGGREGATE.split()) == 0
+    command = f"estimate state.npz --categories domain.txt --plot out/colors.{suffix}"
+    assert main(command.split()) == 0
+    begin = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert (folder / "out" / f"colors.{suffix}").read_bytes().startswith(begin)
+
+
+def test_a_plot_of_several_columns(folder):
+    (folder / "domains.json").write_text('{"sex": ["F", "M"], "visits": 3}')
+    (folder / "people.csv").write_text("sex,visits\n" + "F,0\nM,2\n" * 500)
+    command = "estimate people.csv --domains domains.json --epsilon 4 --plot out.png"
+    assert main(command.split()) == 0
+    assert (folder / "out.png").stat().st_size > 0
+
+
+def test_a_plot_is_refused_before_any_work(folder, capsys, monkeypatch):
+    """An unknown format, or a missing matplotlib, is an error with its remedy."""
+    write("a.jsonl", GRR(2.5, categories=COLOURS))
+    assert main(AGGREGATE.split()) == 0
+    command = ["estimate", "state.npz", "--categories", "domain.txt", "--plot"]
+    assert main([*command, "out.gif"]) == 1
+    assert "--plot out.gif: the name must end in .png, .svg, .pdf" in capsys.readouterr().err
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main([*command, "out.png"]) == 1
+    assert "Run: pip install 'sklearn_ldp[plot]'" in capsys.readouterr().err
+    assert not (folder / "out.png").exists()

@@ -25,7 +25,8 @@ SECTIONS = re.findall(
     flags=re.DOTALL,
 )
 MODULES = sorted({module for module, _ in SECTIONS})
-RUN_ELSEWHERE = {"deploying.md", "operating.md"}  # with clients and servers: test_deploying.py
+# With clients and servers: test_deploying.py, test_serving_page.py
+RUN_ELSEWHERE = {"deploying.md", "operating.md", "serving.md"}
 PAGES = [
     path
     for folder in [DOC, DOC / "user_guide", DOC / "notes"]

@@ -1,4 +1,4 @@
-"""The page on serving says what is: its commands run in their order, up to the picture."""
+"""The commands of the page on serving run in their order, up to the data frame and the plot."""
 
 import json
 import os
@@ -60,3 +60,11 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     page = Path("report.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "Chrome" in page
+    assert Path("browsers.png").read_bytes().startswith(b"\x89PNG")
+    Path("browsers.png").unlink()
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    names = {}
+    exec(compile(block, "serving.md", "exec"), names)
+    assert names["table"]["category"].tolist() == listed
+    assert names["server"].n_samples == 1000
+    assert Path("browsers.png").read_bytes().startswith(b"\x89PNG")

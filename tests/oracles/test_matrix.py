@@ -140,17 +140,19 @@ def test_width_of_the_wave_has_the_most_information(epsilon):
 
 def test_a_channel_is_made_in_one_thread(monkeypatch):
     """Threads of BLAS only wait for each other in its small products: 40 seconds for 4."""
-    n_threads, descended = [], strategies._descended
+    n_threads, descended = [], strategies.descended
 
     def watched(*arguments):
         n_threads.extend(one["num_threads"] for one in threadpool_info() if "blas" in str(one))
         return descended(*arguments)
 
-    monkeypatch.setattr(strategies, "_descended", watched)
+    monkeypatch.setattr(strategies, "descended", watched)
     with threadpool_limits(2, user_api="blas"):
         strategies.optimised_channel(np.eye(3), 1.1, n_steps=4)
         assert set(n_threads) == {1}
-        watched(strategies.square_wave(3, 1.1), np.eye(3), 1.1, 4)  # the negative control
+        watched(
+            strategies.square_wave(3, 1.1), strategies.Objective(np.eye(3)), 1.1, 4
+        )  # the negative control
     assert set(n_threads) == {1, 2}
 
 

@@ -21,9 +21,11 @@ from itertools import combinations
 import numpy as np
 
 from ..support.parallel import one_thread
+from ..support.progress import Progress
 
 _LEAST_STEP = 1e-9  # the search ends here because floats cannot represent a further gain
 _EXCHANGES = 5000  # a bound on the work
+_LONG = 128  # inputs from which a search takes seconds and shows its progress
 _LOOK_BACK = 10  # steps; the loss may exceed the last loss, but not all losses of these steps
 
 
@@ -54,15 +56,38 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
     # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
     scaled = channel / channel.sum(axis=1)[:, None]
     information = channel.T @ scaled
-    try:
-        half = np.linalg.inv(np.linalg.cholesky(information))
-    except np.linalg.LinAlgError:
+    half = square_root_inverse(information)
+    if half is None:
         return math.inf, channel
     inverse = half.T @ half  # in this form rounding errors cannot make the trace negative
     weighted = inverse @ gram
     product = -scaled @ (weighted @ inverse)
     gradient = 2 * product - np.sum(product * scaled, axis=1, keepdims=True)
     return float(np.trace(weighted)), gradient
+
+
+def square_root_inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the inverse of the Cholesky factor; None if the matrix is singular."""
+    try:
+        return np.linalg.inv(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
+
+
+class Objective:
+    """The loss that a search minimizes, and the columns and rows of its channels."""
+
+    def __init__(self, gram: np.ndarray) -> None:
+        self.gram = gram
+        self.column_weights = np.full(len(gram), 1 / len(gram))
+
+    def __call__(self, channel: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the loss of a channel, and its gradient."""
+        return channel_loss(channel, self.gram)
+
+    def joined(self, rows: np.ndarray, function: np.ufunc) -> np.ndarray:
+        """Combine the numbers of rows that have common bounds; here each row has its own."""
+        return rows
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -96,20 +121,21 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
     return low * ((1 + 1e-9) / (ratio * total)) if ratio * total < 1 else low
 
 
-def _descended(
-    start: np.ndarray, gram: np.ndarray, epsilon: float, n_steps: int
+def descended(
+    start: np.ndarray, objective: Objective, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
     """Return the best channel of projected gradient descent with momentum, and its loss."""
     # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
     # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
     # loss would stop the descent. The start need not be a channel at this epsilon.
     ratio = math.exp(epsilon)
-    d = start.shape[1]
-    low = np.maximum(start.min(axis=1), start.max(axis=1) / ratio)[:, None]
+    least = objective.joined(start.min(axis=1), np.minimum)
+    most = objective.joined(start.max(axis=1), np.maximum)
+    low = np.maximum(least, most / ratio)[:, None]
     if not 1 / ratio < low.sum() < 1:
         low *= 2 / ((1 + ratio) * low.sum())  # the middle, which leaves room on both sides
     channel = nearest_columns(start, low, ratio * low)
-    loss, gradient = channel_loss(channel, gram)
+    loss, gradient = objective(channel)
     best, best_loss = channel, loss
     n_steps = n_steps if math.isfinite(loss) else 0
     velocity, low_velocity, step = np.zeros_like(channel), np.zeros_like(low), 1e-2
@@ -121,7 +147,9 @@ def _descended(
         n_free = np.maximum(np.count_nonzero(is_free, axis=0), 1)
         tangent = gradient - np.sum(gradient * is_free, axis=0) / n_free
         at_low, at_high = at_low & (tangent > 0), at_high & (tangent < 0)
-        pull = np.sum(tangent * at_low + ratio * tangent * at_high, axis=1, keepdims=True) / d
+        ends = tangent * at_low + ratio * tangent * at_high
+        pull = np.sum(ends * objective.column_weights, axis=1, keepdims=True)
+        pull = objective.joined(pull, np.add)
         scale = float(low.mean() / np.abs(tangent).max())
         # Ends: because each pass multiplies the step by 0.7.
         while step > _LEAST_STEP:
@@ -131,7 +159,7 @@ def _descended(
             rise = new_low - low
             moved = channel + np.where(at_low, rise, np.where(at_high, ratio * rise, move))
             new = nearest_columns(moved, new_low, ratio * new_low)
-            new_loss, new_gradient = channel_loss(new, gram)
+            new_loss, new_gradient = objective(new)
             if new_loss <= max(losses):
                 break
             velocity, low_velocity, step = velocity / 2, low_velocity / 2, 0.7 * step
@@ -170,7 +198,7 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
     return np.where(near, 1.0, far) / (width + 1 + (n_inputs - 1) * far)
 
 
-def _random_rows(
+def random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return a start with random rows that have the covariance of the queries."""
@@ -188,7 +216,7 @@ def _random_rows(
     return _perturbed(rows, 0.1, rng)
 
 
-def _window_rows(
+def window_rows(
     n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
 ) -> np.ndarray:
     """Return a start with windows of several half widths as rows, perturbed by a fifth."""
@@ -203,7 +231,7 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
     return rows / rows.sum(axis=0)
 
 
-def _sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
+def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
     """Move a channel away from the uninformative channel, until the ratio in some row is E."""
     ratio = math.exp(epsilon)
     mean = channel.mean(axis=1, keepdims=True)
@@ -231,17 +259,24 @@ def optimised_channel(
     # A small weight on every input keeps the answers to all other queries unbiased.
     scale = np.trace(gram) / d
     target = gram / scale + 1e-6 * np.eye(d)
+    objective = Objective(target)
     width = wave_width(epsilon)
     tried = list(starts) or [
         subset_channel(d, 1, epsilon, d),
         square_wave(d, epsilon),
-        _random_rows(target, epsilon, m, rng),
-        _window_rows(d, epsilon, m, [width], rng),
-        _window_rows(d, epsilon, m, [width / 2, width, min(2 * width, 0.5)], rng),
+        random_rows(target, epsilon, m, rng),
+        window_rows(d, epsilon, m, [width], rng),
+        window_rows(d, epsilon, m, [width / 2, width, min(2 * width, 0.5)], rng),
     ]
-    ends = [_descended(start, target, epsilon, n_steps // 4) for start in tried]
-    best, _ = min(ends, key=lambda end: end[1])
-    return _sharpened(_descended(best, target, epsilon, n_steps)[0], epsilon)
+    ends = []
+    with Progress(len(tried) + 1, is_shown=d > _LONG) as progress:
+        for i, start in enumerate(tried, 1):
+            progress.step(f"a channel for {d} categories: start {i} of {len(tried)}")
+            ends.append(descended(start, objective, epsilon, n_steps // 4))
+        progress.step(f"a channel for {d} categories: improvement of the best")
+        best, _ = min(ends, key=lambda end: end[1])
+        best, _ = descended(best, objective, epsilon, n_steps)
+    return sharpened(best, epsilon)
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:

@@ -117,9 +117,8 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
     """Return the object of a file, after the checks of its version and its digest."""
     if header["format"] == _CHECKPOINT_FORMAT:
         raise _RefusedError(
-            "is a checkpoint of a collection, not an estimate. Read it with "
-            "sklearn_ldp.collection.Aggregator.load(path, oracle), and save the estimate of the "
-            "aggregator."
+            "is a checkpoint of a data collection, not an estimate. Read it with "
+            f"sklearn_ldp.collection.{_checkpoint_call(header)}.estimate_, and save that estimate."
         )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
         raise ValueError(f"it is of version {header['version']!r:.80}, and not of {_VERSION}")
@@ -129,6 +128,21 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
     elif sha256_seal(content[:-SEAL_BYTES]) != content[-SEAL_BYTES:]:
         raise ValueError("its SHA-256 differs: the file was damaged or edited")
     return _Reader(arrays, names, len(content)).root(header)
+
+
+def _checkpoint_call(header: dict[str, Any]) -> str:
+    """Return the call that reads a checkpoint, with the options that its header claims."""
+    claims = header.get("configuration")
+    claims = claims if isinstance(claims, dict) else {}
+    name = claims.get("oracle")
+    epsilon = claims.get("epsilon")
+    is_known = isinstance(name, str) and name.isidentifier() and isinstance(epsilon, float)
+    arguments = ["path", f"{name:.40}({epsilon}, categories=..)" if is_known else "oracle"]
+    if isinstance(claims.get("collection_round"), str) and claims["collection_round"]:
+        arguments.append(f"collection_round={claims['collection_round']!r:.80}")
+    if header.get("is_signed") is True:
+        arguments.append("key=key")
+    return f"Aggregator.load({', '.join(arguments)})"
 
 
 def _name_of(made: type) -> str:

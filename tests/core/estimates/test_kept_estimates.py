@@ -597,16 +597,43 @@ def test_deep_and_compressed_files_are_refused(path):
         load_estimate(path)
 
 
-def test_a_checkpoint_is_no_estimate_and_the_call_that_reads_it_is_named(tmp_path):
-    """The advice works: the estimate of the loaded collection can be saved and read."""
-    oracle, path = GRR(2.0, categories=["no", "yes"]), tmp_path / "state.npz"
-    server = Aggregator(oracle)
-    server.add(oracle.privatize(["no", "yes"] * 100), batch_id="1")
+@pytest.mark.parametrize(
+    ("collection_round", "key", "options"),
+    [
+        ("", None, ""),
+        ("may", None, ", collection_round='may'"),
+        ("may", b"k" * 32, ", collection_round='may', key=key"),
+    ],
+    ids=["plain", "round", "signed"],
+)
+def test_a_checkpoint_is_not_an_estimate_and_the_error_names_the_call(
+    collection_round, key, options, tmp_path
+):
+    """The call of the error works: the estimate of the loaded checkpoint can be saved and read."""
+    oracle = GRR(2.0, categories=["no", "yes"])
+    path = tmp_path / "state.npz"
+    server = Aggregator(oracle, collection_round=collection_round, key=key)
+    reports = oracle.protocol(collection_round).privatize(["no", "yes"] * 100)
+    server.add(reports, batch_id="1")
     server.save(path)
-    with pytest.raises(ValueError, match=r"is a checkpoint .*Aggregator\.load\(path, oracle\)"):
+    expected = f"Aggregator.load(path, GRR(2.0, categories=..){options}).estimate_"
+    with pytest.raises(ValueError, match="is a checkpoint of a data collection") as caught:
         load_estimate(path)
-    estimate = Aggregator.load(path, oracle).estimate_
+    assert expected in str(caught.value)
+    call = expected.replace("categories=..", "categories=['no', 'yes']")
+    estimate = eval(call, {"Aggregator": Aggregator, "GRR": GRR, "path": path, "key": key})
     estimate.save(tmp_path / "estimate.npz")
-    np.testing.assert_array_equal(
-        load_estimate(tmp_path / "estimate.npz").values, server.estimate_.values
-    )
+    loaded = load_estimate(tmp_path / "estimate.npz")
+    np.testing.assert_array_equal(loaded.values, server.estimate_.values)
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [None, [], {"oracle": "os.system('x')", "epsilon": 1.0}, {"oracle": "GRR", "epsilon": "1"}],
+)
+def test_an_error_repeats_no_unchecked_claim_of_a_checkpoint(configuration, tmp_path):
+    header = {"format": "sklearn_ldp checkpoint", "configuration": configuration}
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "state.npz", header=text)
+    with pytest.raises(ValueError, match=r"Aggregator\.load\(path, oracle\)\.estimate_"):
+        load_estimate(tmp_path / "state.npz")
