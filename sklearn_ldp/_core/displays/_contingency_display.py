@@ -1,4 +1,4 @@
-"""Display of the contingency table of two columns; cells within the noise are hatched."""
+"""Display of the contingency table of two columns as a heat map."""
 
 from __future__ import annotations
 
@@ -25,72 +25,74 @@ _COLORS = {
 
 @dataclass(eq=False, repr=False)
 class ContingencyDisplay(BaseDisplay):
-    """The contingency table of two columns as a heat map; cells within the noise are hatched.
+    """The contingency table of two columns as a heat map, in which insignificant cells are hatched.
 
-    By default the colors show how much more or less frequent a cell is than if the columns were
-    independent of each other. `color` has other choices. A cell is hatched if that difference is
-    within the noise. If the columns are independent, all cells are hatched with the probability
-    `level`. With ``color="frequency"``, a cell is hatched if its frequency may be 0.
+     By default the color of a cell shows its frequency minus the frequency that it would have if the
+     columns were independent. A cell is hatched if this difference is within the noise, so that its
+     true difference may be 0. If the columns are independent, all cells are hatched with the
+     probability `level`. With ``color="frequency"``, colors show frequencies, and a cell is hatched
+     if its true frequency may be 0.
 
-    Use :meth:`from_estimate` to create a display.
+     Use :meth:`from_estimate` to create a display.
 
-    Parameters
-    ----------
-    frequencies : array-like of shape (n_rows, n_columns)
-        The frequencies of the cells.
-    categories : tuple of two array-like
-        The categories of the rows, and the categories of the columns.
-    names : tuple of two str, default=("", "")
-        Labels of the rows and of the columns of the plot.
-    color : {"difference", "deviation", "frequency"}, default="difference"
-        The quantity that the colors show.
+     Parameters
+     ----------
+     frequencies : array-like of shape (n_rows, n_columns)
+         The frequencies of the cells.
+     categories : tuple of two array-like
+         The categories of the rows, and the categories of the columns.
+     names : tuple of two str, default=("", "")
+         Labels of the rows and of the columns of the plot.
+     color : {"difference", "deviation", "frequency"}, default="difference"
+         The quantity that the colors show, see :meth:`from_estimate`.
     shown : array-like of shape (n_rows, n_columns), default=None
-        The values that the colors show. If None, use the frequencies.
-    within_noise : array-like of bool of shape (n_rows, n_columns), default=None
-        The cells to hatch. If None, the noise is unknown and no cell is hatched.
-    noise_level : float, default=None
-        The distance from 0 up to which a typical cell is within the noise. The color scale marks
-        it.
-    level : float, default=0.95
-        Probability that cells without an effect are all within the noise.
-    p_value : float, default=None
-        The p-value of the test of independence.
+         The value of each cell that its color shows. If None, use the frequencies.
+     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
+         The cells to hatch. If None, the noise is unknown and no cell is hatched.
+     noise_level : float, default=None
+         The absolute value in `shown` up to which a typical cell is within the noise. The color
+         scale marks it.
+     level : float, default=0.95
+         If no true difference (or frequency) differs from 0, the probability that all cells are
+         hatched.
+     p_value : float, default=None
+         The p-value of the test of independence.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        The axes with the table.
-    figure_ : matplotlib Figure
-        The figure that contains the axes.
-    image_ : matplotlib AxesImage
-        The colored cells.
-    colorbar_ : matplotlib Colorbar
-        The color scale.
-    hatches_ : matplotlib PatchCollection or None
-        The cells within the noise; None if there are none.
-    texts_ : list of matplotlib Text
-        The frequencies that are written into the cells, for tables of up to 64 cells.
+     Attributes
+     ----------
+     ax_ : matplotlib Axes
+         The axes with the table.
+     figure_ : matplotlib Figure
+         The figure that contains the axes.
+     image_ : matplotlib AxesImage
+         The colored cells.
+     colorbar_ : matplotlib Colorbar
+         The color scale.
+     hatches_ : matplotlib PatchCollection or None
+         The cells within the noise; None if there are none.
+     texts_ : list of matplotlib Text
+         The frequencies that are written into the cells, for tables of up to 64 cells.
 
-    See Also
-    --------
-    sklearn_ldp.surveys.TableSet.independence : The test whose p-value the title shows.
+     See Also
+     --------
+     sklearn_ldp.surveys.TableSet.independence : The test whose p-value the title shows.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_ldp import MarginalOracle
-    >>> from sklearn_ldp.inspection import ContingencyDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> smokes, sex = rng.integers(0, 2, (2, 30_000))
-    >>> users = np.column_stack([smokes, sex, rng.binomial(2, 0.3 + 0.3 * smokes)])
-    >>> domains = {"smokes": 2, "sex": 2, "visits": 3}
-    >>> tables = MarginalOracle(2.0, domains=domains, random_state=0).fit_transform(users)
-    >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
-    >>> display.within_noise
-    array([[False,  True, False],
-           [False,  True, False]])
-    >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
-    True
+     Examples
+     --------
+     >>> import numpy as np
+     >>> from sklearn_ldp import MarginalOracle
+     >>> from sklearn_ldp.inspection import ContingencyDisplay
+     >>> rng = np.random.default_rng(0)
+     >>> smokes, sex = rng.integers(0, 2, (2, 30_000))
+     >>> users = np.column_stack([smokes, sex, rng.binomial(2, 0.3 + 0.3 * smokes)])
+     >>> domains = {"smokes": 2, "sex": 2, "visits": 3}
+     >>> tables = MarginalOracle(2.0, domains=domains, random_state=0).fit_transform(users)
+     >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
+     >>> display.within_noise
+     array([[False,  True, False],
+            [False,  True, False]])
+     >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
+     True
     """
 
     frequencies: Any
@@ -122,14 +124,17 @@ class ContingencyDisplay(BaseDisplay):
         Parameters
         ----------
         tables : TableSet, or FrequencyEstimate of shape (1, n_rows * n_columns)
-            Marginals of several columns, or an estimate over pairs, which are its categories.
+            The tables of a :class:`~sklearn_ldp.MarginalOracle`, or an estimate whose categories
+            are pairs.
         first, second : str, default=None
-            The columns that make the rows and the columns of the plot. For an estimate over pairs,
-            the labels of the first and of the second member of a pair.
+            The column of the data in the rows of the plot, and the column of the data in its
+            columns. For an estimate of pairs, labels of the first and of the second element of a
+            pair.
         color : {"difference", "deviation", "frequency"}, default="difference"
             The quantity that the colors show. "difference" is the frequency minus the frequency
             that independent columns with the same margins would have. "deviation" is the same
-            difference in standard deviations of the raw estimate. "frequency" is the frequency.
+            difference in standard deviations of the raw estimate. "frequency" is the estimated
+            frequency.
         level : float, default=0.95
             Probability that all cells are within the noise if the columns are independent. With
             ``color="frequency"``, the simultaneous coverage of the intervals of all cells.
@@ -314,8 +319,8 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns. Name both, as in "
-                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
+                "ContingencyDisplay draws the table of two columns. Pass the names of both columns, as "
+                'in ContingencyDisplay.from_estimate(tables, "sex", "age").'
             )
         if not hasattr(tables, "pair"):
             raise ValueError(
@@ -327,7 +332,9 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
         columns = list(table_set.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
-        raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}. Select one.")
+        raise ValueError(
+            f"ContingencyDisplay draws one table, got {len(table)}. Pass one row of it."
+        )
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
             f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}. "

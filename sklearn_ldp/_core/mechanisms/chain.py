@@ -123,7 +123,7 @@ class Chain:
 
     @property
     def has_functions(self) -> bool:
-        """Whether reports contain a hash function, which a client can fix for all rounds."""
+        """Whether reports contain a hash function, which a client may fix for all its values."""
         return getattr(self.mechanism.public_part, "privatize", None) is not None
 
     def image(self, code: np.ndarray, function: int) -> int:

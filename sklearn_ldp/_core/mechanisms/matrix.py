@@ -66,8 +66,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def _epsilon(self) -> float:
-        """The privacy loss: the maximum log ratio of two codes' probabilities of the same
-        output."""
+        """The maximum log ratio of the probabilities of an output under two codes."""
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
         return float(np.log(ratios.max()))
 

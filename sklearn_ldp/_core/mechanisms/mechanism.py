@@ -203,8 +203,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def is_informative(self) -> bool:
-        """Whether reports depend on users' values; not if epsilon is so small that 2**-64 hides
-        it."""
+        """Whether reports depend on users' values; False if epsilon is extremely small."""
         return True
 
     @property
@@ -278,8 +277,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def public_part(self) -> PublicPart | None:
-        """The part of reports that is independent of the value, such as a hash function; or
-        None."""
+        """The part of reports that does not depend on values, such as a hash function."""
         return None
 
     # -- on the server ------------------------------------------------------------------------

@@ -57,8 +57,7 @@ class PackedReports(Mechanism):
     @property
     @abstractmethod
     def _plain(self) -> tuple[ReportField, str]:
-        """The file column of reports in plain (not packed) form, and a description of its
-        numbers."""
+        """The file column of reports in plain (unpacked) form, and a text about its numbers."""
 
     @property
     def report_fields(self):

@@ -423,8 +423,7 @@ class OracleOrProtocol(typing.Protocol):
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
-    """Return the protocol of an oracle (which must have no reports) or of a protocol, for a
-    round."""
+    """Return the protocol of an oracle, which must not have reports yet, with this round."""
     if not hasattr(source, "protocol") or isinstance(source, type):
         raise TypeError(
             "A data collection needs a frequency oracle or a Protocol, got "

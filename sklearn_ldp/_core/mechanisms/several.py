@@ -207,8 +207,7 @@ class Samples(Uncached, tag="samples"):
 
 
 class Layout(Uncached, tag="layout"):
-    """The layout of a survey's report: the number of the sample, then a report for each
-    question."""
+    """Layout of a survey's report: the number of the sample, then one report per question."""
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
         fields = [mechanism.report_fields for mechanism in mechanisms]
@@ -527,8 +526,7 @@ class Several(Mechanism, tag="several"):
 
     @cached_property
     def _kinds(self) -> tuple[list[int], np.ndarray]:
-        """One question for each different mechanism, and for each question its kind of
-        mechanism."""
+        """One question for each different mechanism, and the mechanism of each question."""
         numbers: dict[Mechanism, int] = {}
         kinds = np.array(
             [numbers.setdefault(mechanism, len(numbers)) for mechanism in self.mechanisms]
@@ -570,8 +568,7 @@ class Several(Mechanism, tag="several"):
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield the parts that are randomized together: an example question, rows, questions,
-        places.
+        """Yield parts to randomize together: an example question, rows, questions and places.
 
         A seed's reports depend on this order. If users answer one question each, all users whose
         questions have the same mechanism are randomized together. So thousands of tables need only
@@ -631,8 +628,7 @@ class Several(Mechanism, tag="several"):
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """Yield, per mechanism and place: an example question, the rows, their questions, the
-        place."""
+        """Yield, per mechanism and place: an example question, rows, questions, the place."""
         for k, questions in enumerate(self._samples.asked(reports).T):
             for j, rows in self._by_kind(questions):
                 yield j, rows, questions[rows], k
