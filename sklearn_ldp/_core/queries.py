@@ -791,9 +791,10 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
         If a category has no finite number. `answer` raises it if `numbers` is None and the bins
         have no centers.
 
-    Notes ----- A post-processed estimate computes the mean from its processed frequencies, so the
-    mean may be biased; for bins there is one warning. ``estimate.mean()`` is the mean of the raw
-    estimate.
+    Notes
+    -----
+    A post-processed estimate computes the mean from its processed frequencies, so the mean may be
+    biased; for bins there is one warning. ``estimate.mean()`` is the mean of the raw estimate.
 
     If the estimated frequencies do not sum to exactly 1, the error of their sum contributes to the
     error of the mean. This contribution is larger if the numbers are farther from 0.

@@ -188,7 +188,7 @@ def test_what_is_no_table(tables):
         draw(tables, "age", "sex")
     with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
-    with pytest.raises(ValueError, match="Name both, as in"):
+    with pytest.raises(ValueError, match="Pass the names of both, as in"):
         draw(tables, "sex")
     with pytest.raises(ValueError, match="color must be one of .* got 'ratio'"):
         draw(tables, "sex", "smokes", color="ratio")

@@ -283,7 +283,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
         ({}, X.assign(age=np.nan), Y, "in the column 'age',|NaN"),
         ({}, X, ["maybe"] * 40, "unknown class at position"),
         ({}, X, Y[:-1], r"inconsistent numbers of samples: \[40, 39\]"),
-        ({}, X.drop(columns="age"), Y, "misses the column 'age'"),
+        ({}, X.drop(columns="age"), Y, "has a domain for the column 'age'"),
         ({}, X, None, "requires y to be passed"),
         ({"classes": ["no"]}, X, Y, "at least two classes, got 1 class"),
         ({"classes": None}, X, ["no"] * 40, "at least two classes, got 1 class"),

@@ -27,72 +27,72 @@ _COLORS = {
 class ContingencyDisplay(BaseDisplay):
     """The contingency table of two columns as a heat map, in which insignificant cells are hatched.
 
-     By default the color of a cell shows its frequency minus the frequency that it would have if the
-     columns were independent. A cell is hatched if this difference is within the noise, so that its
-     true difference may be 0. If the columns are independent, all cells are hatched with the
-     probability `level`. With ``color="frequency"``, colors show frequencies, and a cell is hatched
-     if its true frequency may be 0.
+    By default the color of a cell shows its frequency minus the frequency that it would have if the
+    columns were independent. A cell is hatched if this difference is within the noise, so that its
+    true difference may be 0. If the columns are independent, all cells are hatched with the
+    probability `level`. With ``color="frequency"``, colors show frequencies, and a cell is hatched
+    if its true frequency may be 0.
 
-     Use :meth:`from_estimate` to create a display.
+    Use :meth:`from_estimate` to create a display.
 
-     Parameters
-     ----------
-     frequencies : array-like of shape (n_rows, n_columns)
-         The frequencies of the cells.
-     categories : tuple of two array-like
-         The categories of the rows, and the categories of the columns.
-     names : tuple of two str, default=("", "")
-         Labels of the rows and of the columns of the plot.
-     color : {"difference", "deviation", "frequency"}, default="difference"
-         The quantity that the colors show, see :meth:`from_estimate`.
+    Parameters
+    ----------
+    frequencies : array-like of shape (n_rows, n_columns)
+        The frequencies of the cells.
+    categories : tuple of two array-like
+        The categories of the rows, and the categories of the columns.
+    names : tuple of two str, default=("", "")
+        Labels of the rows and of the columns of the plot.
+    color : {"difference", "deviation", "frequency"}, default="difference"
+        The quantity that the colors show, see :meth:`from_estimate`.
     shown : array-like of shape (n_rows, n_columns), default=None
-         The value of each cell that its color shows. If None, use the frequencies.
-     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
-         The cells to hatch. If None, the noise is unknown and no cell is hatched.
-     noise_level : float, default=None
-         The absolute value in `shown` up to which a typical cell is within the noise. The color
-         scale marks it.
-     level : float, default=0.95
-         If no true difference (or frequency) differs from 0, the probability that all cells are
-         hatched.
-     p_value : float, default=None
-         The p-value of the test of independence.
+        The value of each cell that its color shows. If None, use the frequencies.
+    within_noise : array-like of bool of shape (n_rows, n_columns), default=None
+        The cells to hatch. If None, the noise is unknown and no cell is hatched.
+    noise_level : float, default=None
+        The absolute value in `shown` up to which a typical cell is within the noise. The color
+        scale marks it.
+    level : float, default=0.95
+        If no true difference (or frequency) differs from 0, the probability that all cells are
+        hatched.
+    p_value : float, default=None
+        The p-value of the test of independence.
 
-     Attributes
-     ----------
-     ax_ : matplotlib Axes
-         The axes with the table.
-     figure_ : matplotlib Figure
-         The figure that contains the axes.
-     image_ : matplotlib AxesImage
-         The colored cells.
-     colorbar_ : matplotlib Colorbar
-         The color scale.
-     hatches_ : matplotlib PatchCollection or None
-         The cells within the noise; None if there are none.
-     texts_ : list of matplotlib Text
-         The frequencies that are written into the cells, for tables of up to 64 cells.
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the table.
+    figure_ : matplotlib Figure
+        The figure that contains the axes.
+    image_ : matplotlib AxesImage
+        The colored cells.
+    colorbar_ : matplotlib Colorbar
+        The color scale.
+    hatches_ : matplotlib PatchCollection or None
+        The cells within the noise; None if there are none.
+    texts_ : list of matplotlib Text
+        The frequencies that are written into the cells, for tables of up to 64 cells.
 
-     See Also
-     --------
-     sklearn_ldp.surveys.TableSet.independence : The test whose p-value the title shows.
+    See Also
+    --------
+    sklearn_ldp.surveys.TableSet.independence : The test whose p-value the title shows.
 
-     Examples
-     --------
-     >>> import numpy as np
-     >>> from sklearn_ldp import MarginalOracle
-     >>> from sklearn_ldp.inspection import ContingencyDisplay
-     >>> rng = np.random.default_rng(0)
-     >>> smokes, sex = rng.integers(0, 2, (2, 30_000))
-     >>> users = np.column_stack([smokes, sex, rng.binomial(2, 0.3 + 0.3 * smokes)])
-     >>> domains = {"smokes": 2, "sex": 2, "visits": 3}
-     >>> tables = MarginalOracle(2.0, domains=domains, random_state=0).fit_transform(users)
-     >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
-     >>> display.within_noise
-     array([[False,  True, False],
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import MarginalOracle
+    >>> from sklearn_ldp.inspection import ContingencyDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> smokes, sex = rng.integers(0, 2, (2, 30_000))
+    >>> users = np.column_stack([smokes, sex, rng.binomial(2, 0.3 + 0.3 * smokes)])
+    >>> domains = {"smokes": 2, "sex": 2, "visits": 3}
+    >>> tables = MarginalOracle(2.0, domains=domains, random_state=0).fit_transform(users)
+    >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
+    >>> display.within_noise
+    array([[False,  True, False],
             [False,  True, False]])
-     >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
-     True
+    >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
+    True
     """
 
     frequencies: Any
@@ -319,8 +319,8 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns. Pass the names of both columns, as "
-                'in ContingencyDisplay.from_estimate(tables, "sex", "age").'
+                "ContingencyDisplay draws the table of two columns. Pass the names of both, "
+                'as in ContingencyDisplay.from_estimate(tables, "sex", "age").'
             )
         if not hasattr(tables, "pair"):
             raise ValueError(

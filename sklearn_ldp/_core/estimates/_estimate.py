@@ -1022,11 +1022,13 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         detected : The categories that occur, with a bound on the rate of false ones.
         sklearn_ldp.inference : Differences of two estimates, tests and ranks.
 
-        Notes ----- Simultaneous intervals for up to 500 queries use the quantile of a Gaussian
-        maximum with the exact covariances. For more queries, and for all single categories if there
-        are at least 100, Sidak's inequality replaces it. For more than 100 categories the ends
-        account for the skewness of the counts, because Gaussian tails are too light; an interval
-        that becomes longer than the interval of Clopper and Pearson is replaced by the latter.
+        Notes
+        -----
+        Simultaneous intervals for up to 500 queries use the quantile of a Gaussian maximum with the
+        exact covariances. For more queries, and for all single categories if there are at least
+        100, Sidak's inequality replaces it. For more than 100 categories the ends account for the
+        skewness of the counts, because Gaussian tails are too light; an interval that becomes
+        longer than the interval of Clopper and Pearson is replaced by the latter.
 
         An interval for a list of k categories (``coverage="selected"``) has the lower end of the
         simultaneous intervals for all d categories, because positive noise tends to move a category

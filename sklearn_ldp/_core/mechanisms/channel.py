@@ -46,7 +46,7 @@ class LinearMechanism(Mechanism):
     @property
     @abstractmethod
     def null_variance(self) -> float:
-        """n times the variance of the estimate of a frequency 0, if all others are equal."""
+        """The variance of an estimate of a frequency 0, times n, if all others are equal."""
 
     @property
     @abstractmethod

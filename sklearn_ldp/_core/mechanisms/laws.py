@@ -180,19 +180,21 @@ def independent_support(
     It is the sum of a binomial number of the m users who have the category, with probability p, and
     of the n - m other users, with probability q.
 
-     Parameters
-     ----------
-     p, q : Fraction
-         Support probabilities.
-     counts : ndarray of shape (n_categories,)
-         True number m of users of each category; n is their sum.
-     n_repeats : int
-         Number of simulated collections.  rng : Generator Source of randomness.
+    Parameters
+    ----------
+    p, q : Fraction
+        Support probabilities.
+    counts : ndarray of shape (n_categories,)
+        True number m of users of each category; n is their sum.
+    n_repeats : int
+        Number of simulated collections.
+    rng : Generator
+        Source of randomness.
 
-     Returns
-     -------
-     ndarray of shape (n_repeats, n_categories)
-         int64.
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_categories)
+        int64.
     """
     shape = (n_repeats, len(counts))
     others = counts.sum() - counts
