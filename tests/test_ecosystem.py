@@ -41,7 +41,7 @@ def columns():
     return ColumnTransformer([("x", clone(X), ["x"]), ("y", clone(Y), ["y"])])
 
 
-IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates in one row")
+IGNORED = pytest.mark.filterwarnings("ignore:Several raw estimates were joined")
 
 
 # -- ColumnTransformer and FeatureUnion -----------------------------------------------------------

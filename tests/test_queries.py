@@ -401,7 +401,7 @@ def test_a_list_is_of_categories_or_of_query_sets():
             ["a", "z"],
         ),
         (
-            r"may contain a category only once, got 1 more than once. To pass weights, use a matrix",
+            r"may contain a category only once, got 1 more than once. To pass weights, use",
             [1, 1, 0],
         ),
         (r"top_k\(2\) cannot be combined with other queries.*Pass it alone", [["a"], top_k(2)]),
@@ -471,7 +471,7 @@ def test_between_goes_where_other_queries_go():
         ([], "list of pairs"),
         ((20, 40), "list of pairs"),
         ("auto", "list of pairs"),
-        ([(40, 20)], "got \\[40.0, 20.0\\]. Pass a stop that is larger than the start"),
+        ([(40, 20)], "got the range \\[40.0, 20.0\\]. Pass a stop that is larger than the start"),
         ([(0, 10**400)], "list of pairs"),
         ([(np.nan, 20)], "larger than the start"),
         ([(0, 20), (100, 120)], "outside of the bins. Choose numbers from 0 to 100"),

@@ -574,7 +574,7 @@ def _range_weights(
     if outside.size:
         raise ValueError(
             f"between got the range {names[outside[0]]}, which is outside of the bins. Choose "
-            f"numbers from{' to '.join(number_texts(ends[[0, -1]]))}."
+            f"numbers from {' to '.join(number_texts(ends[[0, -1]]))}."
         )
     whole = np.rint(shares)
     shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)

@@ -183,7 +183,9 @@ def test_scores_of_sets():
     scores = held_out_score(NormSub().fit_transform(ESTIMATES), other)
     alone = held_out_score(NormSub().fit_transform(ESTIMATES["age"]), other["age"])
     assert scores["age"] == alone
-    with pytest.raises(ValueError, match=r"got \['sex', 'age'.*with the same parts"):
+    with pytest.raises(
+        ValueError, match=r"cannot compare \['sex', 'age'.*same names in the same order"
+    ):
         held_out_score(ESTIMATES, other["age"])
 
 
@@ -251,13 +253,14 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            r"draws one estimate, but got a set of estimates. Select one estimate, as in estimates\['sex'\]",
+            r"draws one estimate, but got a set of estimates. Select one estimate, as in "
+            r"estimates\['sex'\]",
             lambda: FrequencyDisplay.from_estimator(NormSub().fit(ESTIMATES)),
         ),
         (
             TypeError,
             r"SearchDisplay draws a search .* to one estimate, but this HeldOutSearch was "
-            r"fitted to a set of estimates. Select .*: estimators_\['sex'\]",
+            r"fitted to a set of estimates. Pass .*: search.estimators_\['sex'\]",
             lambda: SearchDisplay.from_estimator(HeldOutSearch([Base(), NormSub()]).fit(ESTIMATES)),
         ),
         (

@@ -212,8 +212,8 @@ class CategoryList(Uncached, tag="category-list"):
         if is_missing(value):
             refuse_missing(name, where)
         remedy = (
-            f"{where}; its {self.size} categories are {self.shown}. List every possible answer in "
-            'categories=, or replace other values by a listed category such as "other" first.'
+            f"{where}; its {self.size} categories are {self.shown}. List every category in "
+            'categories=, or first replace other values by a listed category such as "other".'
         )
         if isinstance(value, (list, np.ndarray)):
             remedy += _NO_LISTS

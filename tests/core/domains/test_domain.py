@@ -420,7 +420,7 @@ NO_BOUNDS = [
     ("edges", "options", "what"),
     [
         *((edges, {}, "finite edges") for edges in ([], [1, np.nan], ["a"])),
-        ([2, 1], {}, "rise"),
+        ([2, 1], {}, "increasing order"),
         (64, {}, "got the number of bins 64 without bounds="),
         (64, {"bounds": (0, 9), "scale": "log"}, "and bounds above 0"),
         ([5], {"bounds": (1, 9), "scale": "log"}, "Pass a number of bins"),
