@@ -23,9 +23,7 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
     # clip: whether a number outside of the bounds becomes the nearest bound.
 
     clip = False  # files from before the option do not contain it
-    _why = (
-        "All numbers between bounds are not a list of categories. For categories use Domain.bins."
-    )
+    _why = "A domain of numbers between bounds has no list of categories. Use Domain.bins."
 
     def __init__(
         self,
