@@ -161,8 +161,8 @@ class ItemDomain(Domain, tag="item-domain"):
         if not 0 < n * width <= _MOST_CELLS:
             raise ValueError(
                 f"{name} needs at least 1 sample, and users times items of the longest list must "
-                f"be at most {_MOST_CELLS:,}; got {n:,} users with up to {width:,} items. Shorten the "
-                "lists, or add fewer users at a time with partial_fit."
+                f"be at most {_MOST_CELLS:,}; got {n:,} users with up to {width:,} items. Shorten "
+                "the lists, or add fewer users at a time with partial_fit."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)
