@@ -41,7 +41,7 @@ def columns():
     return ColumnTransformer([("x", clone(X), ["x"]), ("y", clone(Y), ["y"])])
 
 
-IGNORED = pytest.mark.filterwarnings("ignore:Raw estimates in one row")
+IGNORED = pytest.mark.filterwarnings("ignore:Several raw estimates were joined")
 
 
 # -- ColumnTransformer and FeatureUnion -----------------------------------------------------------
@@ -75,7 +75,7 @@ def test_column_transformer_in_pipelines_and_around_them():
 def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
     both = clone(X), GRR(categories=list("abc"), random_state=0)
     union = make_union(*both)
-    with pytest.warns(PrivacyWarning, match=r"in one row spend the sum of their epsilons"):
+    with pytest.warns(PrivacyWarning, match=r"Users spend the sum of their epsilons"):
         assert union.fit_transform(FRAME["x"]).shape == (1, 6)
     assert union.fit_transform(FRAME["x"]).shape == (1, 6)  # warnings are errors
     inside = make_union(*(make_pipeline(one, NormSub()) for one in both))

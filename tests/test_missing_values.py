@@ -85,10 +85,10 @@ def test_labelled_bins_of_other_edges_are_another_domain():
 @pytest.mark.parametrize(
     ("message", "labels"),
     [
-        ("2 strings.*one for each bin", ["young"]),
-        ("2 strings.*one for each bin.*missing=True", ["young", None]),
+        ("2 strings.*one label for each bin", ["young"]),
+        ("2 strings.*one label for each bin.*missing=True", ["young", None]),
         ("got the label '18'.*like 'bin 18'", ["young", "18"]),
-        ("values that are numbers", ["young", "nan"]),
+        ("could be mistaken for a user", ["young", "nan"]),
         ("distinct", ["young", "young"]),
         ("2 strings", "ab"),
     ],
@@ -202,7 +202,9 @@ def test_clients_declare_every_column():
         survey.privatize(PEOPLE[["plan", "visits"]])
     with pytest.raises(ValueError, match="a column without a domain"):
         ColumnOracle(2.0, domains=PLANS).privatize(PEOPLE)
-    with pytest.raises(ValueError, match="misses the column 'age' of its domains in X"):
+    with pytest.raises(
+        ValueError, match="has a domain for the column 'age', but X has no such column"
+    ):
         ColumnOracle(2.0, domains={"age": "auto"}, random_state=0).fit(PEOPLE)
     with pytest.raises(ValueError, match="Pass a mapping"):
         ColumnOracle(2.0, domains={}).fit(PEOPLE)
@@ -255,7 +257,7 @@ def test_bins_name_their_missing_numbers():
 
 @pytest.mark.parametrize("missing", ["free", "", True, 3])
 def test_names_of_missing_answers_that_are_none(missing):
-    with pytest.raises(ValueError, match="needs missing= to be a name that is not one of its cat"):
+    with pytest.raises(ValueError, match="needs missing= to be a text that is not one of its cat"):
         Domain(["free", "pro"], missing=missing)
     with pytest.raises(ValueError, match="missing= to the Domain of each column"):
         Domain([np.arange(2), np.arange(3)], missing="none")

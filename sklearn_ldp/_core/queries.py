@@ -1,4 +1,4 @@
-"""Queries to a distribution: each query asks for the total frequency of a set of categories.
+"""Queries to an estimate: each query asks for a weighted sum of the frequencies of categories.
 
 ``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
 ``estimate.answer(query_set)`` multiplies the matrix with the estimate. Queries do not depend on
@@ -38,23 +38,23 @@ from .support.tags import Tagged
 from .support.text import labelled_lines, number_texts
 from .support.typing import Column, Matrix, Series
 
-_CLIPPED = " of values clipped to "  # in the name of a mean
+_CLIPPED = " of values clipped to "  # part of the name of a mean of clipped values
 _ROUNDED = 1e-9  # a smaller proportion of a bin is a rounding error of its edges, and no cut
 _MOST_PREFIXES = 1 << 13  # maximum d, because the queries have d**2 / 2 weights
 
 
 class Answers(NDArrayOperatorsMixin):
-    """Answers to named queries.
+    """Answers to queries that have names, as an array whose columns have these names.
 
     Arithmetic, comparisons and methods work as for arrays: ``answers - truth``, ``answers.sum()``.
-    Their results are plain arrays without names, so that no number has a wrong name.
+    Their results are plain arrays without names, because the names may no longer fit.
 
     Parameters
     ----------
     values : ndarray of shape (n_estimates, n_queries)
         The answers.
     names : list
-        The name of each query, and so of each column.
+        The name of each query, which is the name of its column in `values`.
 
     Examples
     --------
@@ -102,12 +102,14 @@ class Answers(NDArrayOperatorsMixin):
         Parameters
         ----------
         key : name, or any index of an array
-            An integer is always a row; a tuple is a name if the names are tuples.
+            The name of a query, or an index of the array `values`. An integer always selects a row.
+            A tuple is a name if the names are tuples.
 
         Returns
         -------
         float or ndarray
-            The answer; an array of shape (n_estimates,) if there are several estimates.
+            For a name: the answer, or an array of shape (n_estimates,) if there are several
+            estimates.
 
         Raises
         ------
@@ -168,8 +170,8 @@ class Answers(NDArrayOperatorsMixin):
         """
         if len(self) != 1:
             raise ValueError(
-                f"Answers.to_series needs a single estimate, got answers of {len(self)}. Use "
-                "np.asarray(answers); answers.names are the names of its columns."
+                f"Answers.to_series needs a single estimate, got answers of {len(self)} estimates. "
+                "Use np.asarray(answers); answers.names are the names of its columns."
             )
         return import_pandas("Answers.to_series").Series(self.values[0], self.names)
 
@@ -180,25 +182,26 @@ class Answers(NDArrayOperatorsMixin):
 
 
 class QuerySet(Tagged):
-    """Base of all query sets, which define a matrix of shape ``(n_queries, d)``.
+    """Base class of query sets: each defines a matrix of shape ``(n_queries, d)``.
 
     Attributes
     ----------
     depends_on_truth : bool
         Whether the choice of the queries depends on the true frequencies.
     names : list or None
-        Names of the queries, in the order of the queries; None if they have no names.
+        The name of each query; None if the queries have no names.
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
     limits : tuple of two csr_array of shape (n_queries, d), or None
-        The minimum and the maximum weights, if the queries cut bins in which users may have any
-        position; None if the answers do not depend on positions within bins.
+        If the answers depend on where users are within their bins, the minimum and the maximum
+        possible weights; otherwise None.
     assumes_even : bool
-        Whether the queries cut bins and assume that users are spread evenly within them.
+        Whether the queries contain parts of bins, and assume that users are spread evenly within
+        bins.
     parts : sequence of QuerySet
-        The query sets of which this query set is a list; empty if it is not a list.
+        If the query set was made from a list of query sets, these query sets; otherwise empty.
     top : int or None
-        The number of categories, if the queries ask for the most frequent categories.
+        The number k if the queries ask for the k truly most frequent categories; otherwise None.
     """
 
     depends_on_truth = False
@@ -208,13 +211,13 @@ class QuerySet(Tagged):
     limits: tuple[Any, Any] | None = None
     assumes_even = False
     top: int | None = None
-    _text = ""  # the representation
+    _text = ""  # the text that `repr` returns
 
     def __repr__(self) -> str:
         return self._text or super().__repr__()
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
-        """Return the queries over a domain.
+        """Return the matrix of the queries for a number of categories.
 
         Parameters
         ----------
@@ -231,33 +234,37 @@ class QuerySet(Tagged):
         raise NotImplementedError
 
     def aligned(self, categories: np.ndarray, domain: Domain | None = None) -> QuerySet:
-        """Return the queries in the order of a domain's categories.
+        """Return the same queries, with weights in the order of the given categories.
 
         Parameters
         ----------
         categories : ndarray of shape (d,)
             The categories.
         domain : Domain, default=None
-            The domain, which contains the edges of bins; None if only the categories are known.
+            The domain of the categories, from which the edges of bins are read; None if it is
+            unknown.
 
         Returns
         -------
         QuerySet
-            The same query set, unless it uses labels of categories, or the units of bins.
+            This query set itself if its weights do not depend on the names of categories or on the
+            edges of bins; otherwise a new query set.
 
         Raises
         ------
         ValueError
-            If the queries are for other categories, or for bins and the categories are not bins.
+            If the queries refer to other categories, or to bins although the categories are not
+            bins.
         """
         return self
 
     def square_weights(self, n_categories: int) -> tuple[float, float] | None:
-        """Return the weights of single categories and of pairs in the mean squared error.
+        """Return two weights that determine the mean squared error, if it has a simple formula.
 
         If the query set treats all categories equally, the mean of the squared errors over its
         queries is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
-        of category v. The formula also applies to variances and covariances instead of products.
+        of category v. For the mean variance, replace ``e_v**2`` by variances and ``e_v e_w`` by
+        covariances.
 
         Parameters
         ----------
@@ -267,13 +274,13 @@ class QuerySet(Tagged):
         Returns
         -------
         (float, float) or None
-            ``(single, pairs)``; None if categories are not treated equally, so that the matrix is
-            needed.
+            ``(single, pairs)``; None if categories are not treated equally, so that there is no
+            such formula.
         """
         return None
 
     def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
-        """Return the mean squared error of the queries, or None if it has no closed form.
+        """Return the mean squared error of the answers, or None if it has no simple formula.
 
         Parameters
         ----------
@@ -283,7 +290,7 @@ class QuerySet(Tagged):
         Returns
         -------
         ndarray of shape (n_estimates,) or None
-            The mean over the query set.
+            For each estimate, the mean over the queries.
         """
         weights = self.square_weights(errors.shape[-1])
         if weights is None:
@@ -293,7 +300,7 @@ class QuerySet(Tagged):
         return weights[0] * squares + weights[1] * cross
 
     def mean_variance(self, noise: Any, frequencies: np.ndarray) -> float:
-        """Return the expected squared error of a raw estimate's answers, averaged over the queries.
+        """Return the variance of a raw estimate's answers, averaged over the queries.
 
         Parameters
         ----------
@@ -305,7 +312,7 @@ class QuerySet(Tagged):
         Returns
         -------
         float
-            The mean variance. For random sets it is over all sets of their size, in closed form.
+            The mean variance. For `random_sets`, it is the exact mean over all sets of that size.
         """
         d = len(frequencies)
         weights = self.square_weights(d)
@@ -338,7 +345,7 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
         self._matrix = matrix
         self.names = names
         self._text = text or f"query_matrix of shape {matrix.shape}"
-        self._categories = categories  # the categories of the columns, if these have labels
+        self._categories = categories  # the category of each column, if the columns have names
 
     def aligned(self, categories, domain=None):
         if self._categories is None:
@@ -349,19 +356,21 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
             raise ValueError(
-                f"{self!r} has labels by category, but here the categories have no names to "
-                "compare the labels with. Drop the labels: labels.reindex(categories).to_numpy()."
+                f"{self!r} has labels by category, but the estimate or the frequencies have no "
+                "categories to compare them with. Drop the labels: "
+                "labels.reindex(categories).to_numpy()."
             )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
                 f"The queries are for {self._matrix.shape[1]} categories, but the estimate has "
-                f"{n_categories}. Build them from labels or sets in the order of its categories."
+                f"{n_categories}. Build the queries with one label or weight for each category of "
+                "the estimate."
             )
         return self._matrix
 
 
 class _ListedSets(QuerySet, tag="named-categories"):
-    """Sums over sets of categories that are listed by name; by default, each set is one name."""
+    """Queries that list their categories by name; without `sets`, each name is one query."""
 
     _sets: Any = None  # files from before there were sets do not contain them
 
@@ -381,29 +390,29 @@ class _ListedSets(QuerySet, tag="named-categories"):
 
     def matrix(self, n_categories, frequencies=None):
         raise ValueError(
-            f"{self!r} refers to categories by name, but here the categories have no names. Pass "
-            "a matrix with one row per query, of shape (n_queries, n_categories)."
+            f"{self!r} refers to categories by name, but an array without categories was passed. "
+            "Pass a FrequencyEstimate, or as queries a matrix of shape (n_queries, n_categories)."
         )
 
 
 def _listed_categories(categories: Any) -> QuerySet:
-    """Return one query for each category of a list."""
+    """Return a query set that asks for the frequency of each category of a list."""
     names = as_vector(categories).tolist()
     return _ListedSets(names, f"a list of {len(names)} categories")
 
 
 def _refuse_repeated(categories: list[Any]) -> None:
-    """Raise ValueError if a list contains a category twice."""
+    """Raise ValueError if a list of categories contains a category twice."""
     repeated = [name for name, n in Counter(comparable(categories)).items() if n > 1]
     if repeated:
         raise ValueError(
-            f"A list of queries contains each category once, got {repeated[0]!r} more than once. "
-            "For weights pass a matrix with one row per query, such as [[1, 1, 0]]."
+            f"A list of queries may contain a category only once, got {repeated[0]!r} more than "
+            "once. To pass weights, use a matrix with one row per query, such as [[1, 1, 0]]."
         )
 
 
 def _listed_groups(labels: Any) -> QuerySet | None:
-    """Return groups from lists of their categories, or None if the argument contains labels."""
+    """Return queries if each group lists its categories; None if each category has a label."""
     has_names = isinstance(labels, Mapping)
     sets = [*labels.values()] if has_names else labels
     kinds = (list, tuple, set, frozenset) if has_names else (list, set, frozenset)
@@ -428,7 +437,7 @@ class _SeveralSets(QuerySet, tag="several-queries"):
             if part.depends_on_truth:
                 raise ValueError(
                     f"{part!r} cannot be combined with other queries, because its categories are "
-                    "not known in advance. Pass it alone."
+                    "not known in advance. Pass it alone, not in a list."
                 )
         named = [part.names for part in self.parts if part.names is not None]
         self.names = [*chain(*named)] if len(named) == len(self.parts) else None
@@ -455,7 +464,7 @@ class _RandomSets(QuerySet):
         self._text = f"random_sets({size})"
 
     def set_size(self, n_categories: int) -> int:
-        """Return the number of categories in a set."""
+        """Return the number of categories in each random set."""
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
@@ -493,8 +502,9 @@ class _Ranges(QuerySet, tag="ranges"):
             bounds = np.column_stack([edges[:-1], edges[1:]])
         elif bounds[:, 1].max() > n_categories:
             raise ValueError(
-                f"{self!r} end at position {bounds[:, 1].max()}, but the domain has "
-                f"{n_categories} categories. Count positions from 0, and exclude the stop."
+                f"{self!r} end at position {bounds[:, 1].max()}, but the domain has {n_categories} "
+                "categories. Use stops up to this number; positions count from 0, and a range does "
+                "not include its stop."
             )
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
@@ -507,14 +517,14 @@ class _Prefixes(QuerySet, tag="prefixes"):
     def matrix(self, n_categories, frequencies=None):
         if n_categories > _MOST_PREFIXES:
             raise ValueError(
-                f"prefixes() do not fit in memory for {n_categories:,} categories, only for up to "
-                f"{_MOST_PREFIXES:,}. Ask for some prefixes with ranges([(0, stop), ..])."
+                f"prefixes() would not fit in memory for {n_categories:,} categories; the maximum "
+                f"is {_MOST_PREFIXES:,}. Ask for only some prefixes with ranges([(0, stop), ..])."
             )
         return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
 
 class _OfBins(QuerySet):
-    """Queries about a number; their weights depend on the edges of the bins."""
+    """Queries about the users' numbers, whose weights depend on the edges of the bins."""
 
     # weights: a function of the edges of the bins. It returns the weights for users who are spread
     # evenly within their bins, and the minimum and maximum weights.
@@ -554,7 +564,7 @@ _Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 def _range_weights(
     pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool
 ) -> _Weights:
-    """Return the proportion of each bin in each range, and its minimum and maximum."""
+    """Return the proportion of each bin in each range, and the minimum and maximum proportions."""
     if is_whole:  # a number a reaches from a - 1/2 to a + 1/2
         pairs = np.ceil(pairs) - 0.5
     low = np.maximum(pairs[:, :1], ends[:-1])
@@ -563,8 +573,8 @@ def _range_weights(
     outside = np.flatnonzero(~shares.any(axis=1))
     if outside.size:
         raise ValueError(
-            f"between got {names[outside[0]]}, which is outside of the bins. Choose numbers from "
-            f"{' to '.join(number_texts(ends[[0, -1]]))}."
+            f"between got the range {names[outside[0]]}, which is outside of the bins. Choose "
+            f"numbers from {' to '.join(number_texts(ends[[0, -1]]))}."
         )
     whole = np.rint(shares)
     shares = np.where(np.abs(shares - whole) < _ROUNDED, whole, shares)
@@ -572,7 +582,7 @@ def _range_weights(
 
 
 def _mean_weights(ends: np.ndarray, is_whole: bool) -> _Weights:
-    """Return the middle of each bin, and the smallest and the largest number in it."""
+    """Return the weights of a mean: the middle of each bin, and its smallest and largest number."""
     low, high = ends[None, :-1], ends[None, 1:]
     half = is_whole / 2
     return (low + high) / 2, low + half, high - half
@@ -676,16 +686,16 @@ class _TopK(QuerySet):
 
 
 def _check_room(queries: QuerySet, minimum: int, d: int) -> None:
-    """Raise ValueError if a domain of d categories is too small for queries."""
+    """Raise ValueError if the queries need more categories (`minimum`) than the d of the domain."""
     if minimum > d:
         raise ValueError(
-            f"{queries!r} needs at least {minimum} categories, but the domain has {d}. Pass a "
-            "smaller number."
+            f"{queries!r} needs at least {minimum} categories, but the domain has {d} categories. "
+            "Pass a smaller number."
         )
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
-    """Return one query per size: each query adds up the next columns, as many as its size."""
+    """Return one query per size; a query of size s adds up the next s of the listed columns."""
     starts = np.r_[0, np.cumsum(sizes)]
     shape = (len(sizes), n_categories)
     return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
@@ -720,13 +730,14 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
         - A mapping from the name of each group to the list of its categories, such as
           ``{"north": ["a", "b"], "south": ["c"]}``. Categories may be omitted, and groups may
           overlap.
-        - A list of such lists, without names.
+        - A list of such lists; the groups then have no names.
 
     Returns
     -------
     QuerySet
-        One query per group. Labels are sorted, listed groups keep their order; `names` are the
-        labels, the keys of the mapping, or None.
+        One query per group. If labels were passed, the queries are in the order of the sorted
+        labels; otherwise in the order of the groups. `names` are the labels, the keys of the
+        mapping, or None.
 
     Raises
     ------
@@ -763,9 +774,9 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
 def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     """Ask for the proportion of users between two numbers, in the units of the bins.
 
-    If a range cuts a bin, the bin counts in proportion, as if its users were spread evenly. This is
-    a guess: the true proportion is at least the total of the bins inside of the range, and at most
-    the total of all bins that overlap with the range.
+    If only a part of a bin is in the range, the same proportion of the bin's users counts, as if
+    they were spread evenly. This is an assumption: the true answer is at least the total of the
+    bins inside of the range, and at most the total of all bins that overlap with the range.
 
     Parameters
     ----------
@@ -774,16 +785,18 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
         20 to 39. An end may be infinite. Over a grid, a rectangle is a range of the first number
         and a range of the second number: ((20, 40), (0, 100)).
     spread : {"any", "even"}, default="any"
-        Assumption about the users within a bin that is cut. "any": intervals are valid for every
-        distribution within the bin, because they reach from the total of the bins inside to the
-        total of all overlapping bins. "even": intervals are shorter, but wrong for heaped numbers,
-        such as whole years in bins of one and a half years. If ranges begin and end at edges of
-        bins, both are the same. Plans account only for the noise.
+        Assumption, for confidence intervals, about users in a bin of which only a part is in the
+        range. "any": intervals are valid for every distribution within the bin, because they reach
+        from the total of the bins inside to the total of all overlapping bins. "even": intervals
+        assume that users are spread evenly in the bin. They are shorter, but wrong if numbers are
+        concentrated at some values, such as whole years in bins of one and a half years. If ranges
+        begin and end at edges of bins, "any" and "even" give the same intervals. Plans of
+        collections ignore this uncertainty.
 
     Returns
     -------
     QuerySet
-        One query per range; its name is the range.
+        One query per range, with a name such as "[20, 40)".
 
     Raises
     ------
@@ -820,7 +833,9 @@ def _names_of_ranges(array: np.ndarray) -> list[str]:
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
         pair = array[~is_range][0].tolist()
-        raise ValueError(f"between got {pair}. Pass pairs with a larger second number.")
+        raise ValueError(
+            f"between got the range {pair}. Pass a stop that is larger than the start."
+        )
     ends = iter(number_texts(array.ravel().tolist()))
     return [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
 
@@ -832,39 +847,40 @@ def check_spread(spread: str, name: str) -> None:
 
 
 def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "any") -> QuerySet:
-    """Ask for the mean of a number that each category represents, such as the middle of a bin.
+    """Ask for the mean of users' numbers, where each category represents a number.
 
     Parameters
     ----------
     numbers : array-like of shape (d,), or mapping, default=None
-        The number of each category, in the order of the categories; or a mapping or a pandas Series
-        that is indexed by category, in any order. If None, the numbers are the centers of bins
-        between bounds. Without bounds the first and the last bin have only one end, so you must
-        pass the numbers.
+        The number that each category represents, in the order of the categories; or a mapping or a
+        pandas Series that is indexed by category, in any order. If None, the numbers are the
+        centers of the bins of a domain with bounds. Without bounds the first and the last bin have
+        no center, so you must pass numbers.
     spread : {"any", "even"}, default="any"
-        Assumption about the users within bins between bounds. "any": intervals are valid for every
-        distribution within the bins, because they reach from all users at the lower ends of their
-        bins to all users at the upper ends. "even": intervals assume that the mean of each bin is
-        its center. The parameter has no effect with `numbers`.
+        If `numbers` is None: assumption, for confidence intervals, about the users within bins.
+        "any": intervals are valid for every distribution within the bins, because they reach from
+        all users at the lower ends of their bins to all users at the upper ends. "even": intervals
+        assume that the mean of each bin is its center.
 
     Returns
     -------
     QuerySet
-        One query with the name "mean", or "mean of values clipped to 0 to 100" if bins have clipped
-        numbers; ``answers["mean"]`` works for both.
+        One query. Its name is "mean"; if numbers were clipped, it is for example "mean of values
+        clipped to 0 to 100". The key ``answers["mean"]`` works for both names.
 
     Raises
     ------
     ValueError
-        If a category has no finite number. `answer` raises it if there are no centers.
+        If a category has no finite number. `answer` raises it if `numbers` is None and the bins
+        have no centers.
 
     Notes
     -----
-    A post-processed estimate answers from its processed frequencies, and the resulting mean may be
+    A post-processed estimate computes the mean from its processed frequencies, so the mean may be
     biased; for bins there is one warning. ``estimate.mean()`` is the mean of the raw estimate.
 
-    If an oracle's estimates do not sum to 1, the error of their sum also contributes to the error
-    of the mean; this contribution grows with the distance of the numbers from 0.
+    If the estimated frequencies do not sum to exactly 1, the error of their sum contributes to the
+    error of the mean. This contribution is larger if the numbers are farther from 0.
 
     Examples
     --------
@@ -885,8 +901,8 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     row = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in row):
         raise ValueError(
-            "mean needs a number for each category, got a missing number. For the mean of the "
-            "users who answered, give None the number 0, and divide the answer by "
+            "mean needs a number for each category, got a missing number. For the mean of only the "
+            "users who answered, pass the number 0 for the category None, and divide the result by "
             "1 - estimate[None]."
         )
     matrix = query_matrix([row]).matrix(len(row))
@@ -894,7 +910,7 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
 
 
 def prefixes() -> QuerySet:
-    """Ask for the distribution function of an ordered domain: totals of the first categories.
+    """Ask for the cumulative distribution: the total of the first 1, 2, .., d categories.
 
     Returns
     -------
@@ -912,13 +928,14 @@ def prefixes() -> QuerySet:
 
 
 def query_matrix(matrix: Matrix) -> QuerySet:
-    """Ask arbitrary linear queries.
+    """Ask for arbitrary weighted sums of the frequencies.
 
     Parameters
     ----------
     matrix : array-like or sparse matrix of shape (n_queries, d)
-        One row per query; the answer is the product of the row with the frequencies. The columns
-        of a pandas DataFrame that are named after the categories may be in any order.
+        One row per query, with a weight for each category; the answer is the weighted sum of the
+        frequencies. In a pandas DataFrame whose columns are named after the categories, the columns
+        may be in any order.
 
     Returns
     -------
@@ -935,8 +952,8 @@ def query_matrix(matrix: Matrix) -> QuerySet:
     rows = sparse.csr_array(array, dtype=float, copy=True)
     if not np.all(np.isfinite(rows.data)):
         raise ValueError(
-            "Queries must be finite, got NaN or infinity in the matrix. Use 0 for categories that "
-            "a query does not contain."
+            "Queries must be finite, got NaN or infinity in the matrix. Use the weight 0 for "
+            "categories that a query does not contain."
         )
     return _MatrixQueries(rows, categories=categories)
 
@@ -944,19 +961,19 @@ def query_matrix(matrix: Matrix) -> QuerySet:
 def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0) -> QuerySet:
     """Ask for the total frequency of random sets of categories, drawn without replacement.
 
-    The mean squared error over *all* sets of the given size has a closed form, which the metrics
-    use. Sets are drawn only if there is no closed form (absolute errors, answers clipped by
-    PostPos).
+    For the mean squared error, the metrics compute the exact mean over *all* sets of the given size
+    by a formula. Sets are drawn only if there is no formula (absolute errors, and answers clipped
+    by PostPos).
 
     Parameters
     ----------
     size : float or int
-        A fraction of the domain in (0, 1], or a number of categories.
+        Size of each set: an int is a number of categories, and a float in (0, 1] is a fraction of
+        the domain.
     n_sets : int, default=100
-        Number of sets to draw if there is no closed form.
+        Number of sets to draw if there is no formula.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the drawn sets. A query set draws the same sets each time it is used; two query
-        sets with different seeds draw different sets.
+        Seed of the drawn sets. The same query set always draws the same sets.
 
     Returns
     -------
@@ -983,14 +1000,14 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0
 
 
 def ranges(bounds: int | ArrayLike) -> QuerySet:
-    """Ask for the total frequency of ranges of an ordered domain, such as ages or hours.
+    """Ask for the total frequency of each of several ranges of consecutive categories.
 
     Parameters
     ----------
     bounds : int or array-like of shape (n_ranges, 2)
-        The number of ranges that together cover the domain, of nearly equal numbers of categories;
-        or the positions at which each range starts and stops, in the order of the categories. The
-        first category has position 0, and the stop is excluded.
+        Either the number of ranges: they cover all categories, and contain nearly equal numbers of
+        them. Or the start and the stop of each range, as positions of categories: the first
+        category has position 0, and a range does not include its stop.
 
     Returns
     -------
@@ -1014,7 +1031,7 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     """
     if isinstance(bounds, Integral):
         if not _is_count(bounds):
-            raise ValueError(f"ranges needs at least one range, got {bounds!r}.")
+            raise ValueError(f"ranges needs at least one range, got {bounds!r}. Pass 1 or more.")
         return _Ranges(int(bounds))
     pairs = np.asarray(bounds)
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu":
@@ -1068,7 +1085,7 @@ def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> Que
 
 
 def top_k(k: int) -> QuerySet:
-    """Ask for the frequencies of the `k` categories that are truly the most frequent.
+    """Ask for the frequencies of the `k` categories with the largest true frequencies.
 
     Parameters
     ----------
@@ -1078,8 +1095,8 @@ def top_k(k: int) -> QuerySet:
     Returns
     -------
     QuerySet
-        One query per category. It needs the true frequencies: metrics accept it, and
-        `FrequencyEstimate.answer` refuses it.
+        k queries. They depend on the true frequencies: metrics accept them, and
+        `FrequencyEstimate.answer` raises an error.
     """
     if not _is_count(k):
         raise ValueError(f"top_k needs a positive integer, got {k!r}.")
@@ -1091,13 +1108,13 @@ def _is_count(k: object) -> bool:
 
 
 def as_query_set(queries: Queries | None) -> QuerySet:
-    """Return the query set that a `queries` parameter stands for.
+    """Return the query set that an argument `queries` describes.
 
     Parameters
     ----------
     queries : QuerySet, list, mapping, (sparse) matrix of shape (n_queries, d), or None
-        If None, the full domain. Each row of a matrix is a query. Each item of a list is a category
-        or a query set. A mapping has the same meaning as in `groups`.
+        If None, every category is a query. Each row of a matrix is a query. Each item of a list is
+        a category or a query set. A mapping has the same meaning as in `groups`.
 
     Returns
     -------
@@ -1118,8 +1135,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if isinstance(queries, Mapping):
         if any(isinstance(value, QuerySet | None) for value in queries.values()):
             raise TypeError(
-                f"Queries by the names of parts need a set of estimates, got {queries!r} for a "
-                "single estimate. Pass the queries of this estimate."
+                "A mapping from names of parts to queries needs a set of estimates, got "
+                f"{queries!r} for a single estimate. Pass the queries of this estimate."
             )
         return groups(queries)
     items: Any = queries
@@ -1138,7 +1155,7 @@ def as_query_set(queries: Queries | None) -> QuerySet:
 
 
 def _is_category(queries: Sequence[Any]) -> bool:
-    """Return whether the first item of a list is a category, and not a row of numbers."""
+    """Return whether the first item of a list is a category, and not a row of a matrix."""
     first = queries[0] if len(queries) else []
     if isinstance(first, tuple):  # a category of several columns
         return not all(isinstance(part, Real) for part in first)

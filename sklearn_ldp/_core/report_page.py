@@ -1,4 +1,4 @@
-"""The page that shows an estimate, and the base of all objects that have such a page."""
+"""The HTML report of an estimate, and base classes of the objects that have such a report."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ body {{ margin: 1.5rem auto; padding: 0 1rem; max-width: 46rem; color: #222; bac
 
 
 class EstimateReport:
-    """A page that shows an estimate, for a notebook and as a file.
+    """A report of an estimate as an HTML page, for a notebook or a file.
 
-    The page has a plot, a table with simultaneous intervals (so the table may be sorted and cut),
+    The page has a plot, a table with simultaneous intervals (so readers may select rows),
     statements that the estimate supports, statements that it does not support, and the settings of
-    the collection. The file is one page of HTML without scripts, and a browser loads nothing else.
+    the collection. The file contains no scripts, and a browser loads no other files.
     ``estimate.report()`` creates the page.
 
     Parameters
@@ -76,7 +76,7 @@ class EstimateReport:
     Attributes
     ----------
     html : str
-        The report as a fragment of a page, without its style.
+        The report as HTML that can be put into a page, without the styles.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class EstimateReport:
 
     @property
     def html(self) -> str:
-        """The report as a fragment of a page, without its style."""
+        """The report as HTML that can be put into a page, without the styles."""
         description = self.description
         content = f"<h1>{escape(_title(description))}</h1>\n"
         if "parts" not in description:
@@ -135,7 +135,7 @@ class EstimateReport:
 
 
 class Reported:
-    """Mixin of results that can be described and shown on a page."""
+    """Mixin class with the methods `describe` and `report`, for results."""
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         """Return the content of a report, as a dict of plain values.
@@ -143,8 +143,8 @@ class Reported:
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of an estimate cover the truth; also the probability that
-            a sentence is true, for each sentence.
+            Probability that all intervals of an estimate together cover the truth. Each sentence of
+            the report is also true with this probability.
         question : str, default=""
             The question that users were asked.
 
@@ -153,8 +153,9 @@ class Reported:
         dict
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
-            and the kind of the intervals), `may_be_said`, `may_not_be_said` and `made_by`. Unknown
-            entries are None. Several estimates have one such dict each, in `parts`.
+            and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
+            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
+            `parts` is a list with one such dict for each estimate.
 
         Raises
         ------
@@ -166,7 +167,7 @@ class Reported:
     def report(
         self, level: float = 0.95, *, question: str = "", of: str | None = None
     ) -> EstimateReport:
-        """Return a page that shows the estimate, for a notebook and as a file.
+        """Return a report of the estimate as an HTML page, for a notebook or a file.
 
         Parameters
         ----------
@@ -192,14 +193,15 @@ class Reported:
 
 
 class Kept(Tagged, Reported):
-    """Mixin of estimates that can be shown on a page and saved in a file."""
+    """Mixin class of estimates, with the methods `describe`, `report` and `save`."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the estimate in a file, with its categories, its noise and its oracle.
 
-        The file contains arrays and JSON, and no pickle. For an oracle or another object with
-        parameters, the file contains the parameters. :func:`sklearn_ldp.load_estimate` reads the
-        file; pass it the classes of other packages that the estimate contains.
+        The file contains arrays and JSON, and no pickle. An oracle, or another object with
+        parameters, is saved as its class name and its parameters. Read the file with
+        :func:`sklearn_ldp.load_estimate`. If the estimate contains objects of other packages'
+        classes, pass these classes to it.
 
         Parameters
         ----------
@@ -209,7 +211,7 @@ class Kept(Tagged, Reported):
         Raises
         ------
         TypeError
-            If the estimate contains an object that is not a number, text or of this package.
+            If the estimate contains an object that the file format does not support.
         OSError
             If the file cannot be written.
         """
@@ -218,7 +220,7 @@ class Kept(Tagged, Reported):
 
 # -- the parts of a page --------------------------------------------------------------------------
 def _title(description: dict[str, Any]) -> str:
-    """Return the question, or the quantity and the domains that are shown."""
+    """Return the title of the page: the question, or without it the quantity and the domains."""
     if description["question"]:
         return printable(description["question"])
     if "parts" not in description:
@@ -231,7 +233,7 @@ def _title(description: dict[str, Any]) -> str:
 
 
 def _body(part: dict[str, Any]) -> str:
-    """Return the report of one estimate."""
+    """Return the HTML of the report of one estimate, without its title."""
     remark = escape(part.get("remark") or "")
     shown = f"{part['shown']}{_after(part)}"
     if any("low" in row for row in part["rows"]):
@@ -251,7 +253,7 @@ def _body(part: dict[str, Any]) -> str:
 
 
 def _made_by(part: dict[str, Any]) -> str:
-    """Return the folded part with the settings that reproduce the estimate."""
+    """Return the HTML of a collapsed section with the settings of the collection."""
     omitted = ("oracle", "epsilon", "n_categories", "domain_sha256", "p", "q")
     configuration = (part["configuration"] or {}).items()
     settings = [printable(f"# {k} = {v}") for k, v in configuration if k not in omitted and v != ""]
@@ -276,7 +278,7 @@ def _facts(part: dict[str, Any]) -> str:
 
 
 def _epsilon_text(epsilon: float) -> str:
-    """Return epsilon, explained in words if it protects users."""
+    """Return epsilon as text, with an explanation unless it is too large to protect users."""
     if epsilon > HARDLY_ANY:
         return f"{epsilon}"
     times = rounded_up(math.exp(epsilon))
@@ -289,7 +291,7 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """Describe the intervals of a table in words: their level, and the values they refer to."""
+    """Return a text about the intervals of a table: their level, and the values they are of."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
     kind += ", valid for all looks" * ("all looks" in part["interval"])
@@ -297,14 +299,14 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
 
 
 def _level(part: dict[str, Any]) -> tuple[str, bool]:
-    """Return the level of the intervals as text, and whether they refer to the raw values."""
+    """Return the level of the intervals as text, and whether they are of the raw values."""
     text = part["interval"].removesuffix(", of raw")
     level = text if "each" in text else f"{text.partition(' %')[0]} %"
     return level, text != part["interval"]
 
 
 def _users(part: dict[str, Any]) -> str | None:
-    """Return the number of users, and of the users who were asked for this part of a survey."""
+    """Return a text with two numbers: all users, and the users who were asked this question."""
     n_users = part["n_samples"]
     n_asked = part.get("n_asked")
     if n_users is None:
@@ -361,12 +363,12 @@ def _table(part: dict[str, Any]) -> str:
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
-    """Return a star for an impossible share; a footnote explains it."""
+    """Return a star for a share below 0 or above 1, which a footnote explains; otherwise ""."""
     return " *" * (part["unit"] == "%" and not -1e-9 <= share <= 1 + 1e-9)
 
 
 def _look(part: dict[str, Any], share: float) -> str:
-    """Return the style of a bar; a bar of an impossible share has only an outline."""
+    """Return the SVG style of a bar: only an outline for a share below 0 or above 1."""
     if _mark(part, share):
         return f'fill="none" stroke="{_BAR}" stroke-dasharray="2 2"'
     return f'fill="{_BAR}"'
@@ -401,7 +403,7 @@ def _cell(
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows in the order of an ordered domain; otherwise the largest value first."""
+    """Return the rows in the order of the domain if it is ordered, else the largest first."""
     rows = part["rows"]
     if part["is_ordered"]:
         return rows
@@ -410,7 +412,7 @@ def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _formatter(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
-    """Return a function that writes numbers with digits that match the shortest interval."""
+    """Return a function that formats numbers with the digits that the shortest interval needs."""
     if not (unit := part["unit"]):
         return lambda x: f"{x:.4g}"
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
@@ -426,7 +428,7 @@ def _formatter(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable
 
 # -- plots: in percent of the width, so that text has the same size on a page of any width --------
 def _plot(part: dict[str, Any]) -> str:
-    """Return a plot with a bar for each category, or with columns in the order of the domain."""
+    """Return an SVG plot: one bar per category, or columns for the bins of a number."""
     rows = _in_order(part)
     if part.get("ranges"):
         return _columns(part["ranges"], part)
@@ -437,7 +439,7 @@ def _plot(part: dict[str, Any]) -> str:
 
 
 def _series(whole: dict[str, Any]) -> str:
-    """Return plots of the rows of one estimate, such as weeks, for its largest categories."""
+    """Return, for each of the largest categories, a plot over the rows of an estimate (weeks)."""
     parts = whole["parts"]
     if not whole.get("is_series") or not 1 < len(parts) <= _MOST_COLUMNS:
         return ""
@@ -485,7 +487,7 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
-    """Return a plot of columns in their order; heights are shares per unit of width."""
+    """Return a plot of columns for bins; the area of a column is the share of its bin."""
     value = part["value"]
     height = 220
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
@@ -529,7 +531,7 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
 
 
 def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:
-    """Return places and texts along the axis: powers of ten, or the ends and the middle."""
+    """Return positions and labels of axis ticks: powers of ten, or the ends and the middle."""
     start, stop = rows[0]["from"], rows[-1]["to"]
     if part.get("scale") == "log":
         exponents = range(math.ceil(math.log10(start)), math.floor(math.log10(stop)) + 1)
@@ -544,12 +546,12 @@ def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float
 
 
 def _anchor(place: float) -> str:
-    """Return the anchor of a text at its place, so that the text stays within the plot."""
+    """Return the SVG anchor (start, middle, end) with which a text stays within the plot."""
     return "start" if place < 5 else "end" if place > 95 else "middle"
 
 
 def _axis(low: float, high: float, start: float = 0, stop: float = 100) -> Callable[..., float]:
-    """Return the linear map from a scale [low, high] to positions [start, stop]."""
+    """Return a function that maps numbers in [low, high] linearly to positions [start, stop]."""
     slope = (stop - start) / (high - low)
     return lambda x: start + (x - low) * slope
 
@@ -575,7 +577,7 @@ def _short(value: Any) -> str:
 def _svg(
     shapes: Iterable[str], height: int, part: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> str:
-    """Return the plot of some rows, with its footnote."""
+    """Return the SVG element with these shapes, and the footnote of the plotted rows."""
     content = "\n".join(shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(part["shown"])}" '

@@ -945,7 +945,7 @@ def test_bins_of_one_column(few_simulated, tmp_path, capsys):
     domain.write_text('{"bins": [18, 65], "label": ["young"]}')
     assert_fails(argv, capsys, 'must have the key "bins", and may have "bounds", "clip"')
     domain.write_text('{"bins": [65, 18]}')
-    assert_fails(argv, capsys, "edges that rise")
+    assert_fails(argv, capsys, "edges in increasing order")
     domain.write_text('{"bins": [18, 65]}')
     assert_fails(argv, capsys, "line 5: the value is empty")
     domain.write_text('{"bins": 2, "bounds": [0, 80], "clip": true, "missing": true}')

@@ -145,7 +145,7 @@ def test_plan_of_numbers(capsys):
     for bad, what in [
         (["--bounds", "0", "1", "--n-categories", "5"], "need each other"),
         (["--n-bins", "5"], "need each other"),
-        (["--n-bins", "5", "--bounds", "1", "0"], "second"),
+        (["--n-bins", "5", "--bounds", "1", "0"], "smaller first"),
         (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "Omit them"),
     ]:
         assert_fails([*PLAN, *bad], capsys, what)

@@ -760,7 +760,7 @@ def test_trends_that_cannot_be_drawn():
     weeks = simulated(OUE, 1.0, np.full(9, 100), n_repeats=2)
     with pytest.raises(ValueError, match="several estimates, got 1"):
         TrendDisplay.from_estimate(weeks[0])
-    with pytest.raises(ValueError, match="'x' is not a category"):
+    with pytest.raises(ValueError, match="'x', which is not a category"):
         TrendDisplay.from_estimate(weeks, categories=["x"])
     with pytest.raises(ValueError, match="1 to 7 categories, got 9"):
         TrendDisplay.from_estimate(weeks, k=9)

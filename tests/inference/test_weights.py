@@ -113,7 +113,7 @@ def test_weights_of_the_numbers_of_users_are_those_of_combine(by_age):
     kish = USERS.sum() * np.sum(WEIGHTS**2 / USERS)
     assert poststratify(by_age, SHARES).design_effect == pytest.approx(kish)
     assert by_age.design_effect.tolist() == pytest.approx([1, 1, 1, 1])
-    with pytest.raises(ValueError, match="has no noise or no number of users"):
+    with pytest.raises(ValueError, match="has no noise model or no number of users"):
         FrequencyEstimate([[1.0]], ["a"]).design_effect  # noqa: B018
 
 

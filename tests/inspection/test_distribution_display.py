@@ -72,7 +72,7 @@ REFUSED = {
         ValueError,
         "bins between bounds",
     ),
-    "two rows": (
+    "two single estimates": (
         lambda raw: {"estimate": raw[[0, 0]]},
         ValueError,
         "draws one estimate, got 2 rows",

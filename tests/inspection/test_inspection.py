@@ -359,7 +359,7 @@ def test_what_is_no_estimate(other):
         FrequencyDisplay.from_estimate(other)
     two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
     with pytest.raises(
-        ValueError, match=r"one estimate, got 2 rows. Select one with estimate\[0\]"
+        ValueError, match=r"one estimate, got 2 rows. Select one row with estimate\[0\]"
     ):
         FrequencyDisplay.from_estimate(two)
     two[1].plot()

@@ -222,7 +222,9 @@ def test_reports_are_no_labels():
     model = LabelDPRegressor(Ridge(), epsilon=8.0, bounds=BOUNDS, random_state=0).fit(X, y)
     reports = model.privatize(y)
     for read in (model.privatize, lambda y: model.fit(X, y), lambda y: model.score(X, y)):
-        with pytest.raises(ValueError, match="expects users' values, got reports: use input"):
+        with pytest.raises(
+            ValueError, match="got reports that are already randomized. For reports use input"
+        ):
             read(reports)
     assert model.score(X, np.asarray(reports) % 40) < 1  # negative control: whoever means it
 

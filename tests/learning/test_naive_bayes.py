@@ -283,7 +283,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
         ({}, X.assign(age=np.nan), Y, "in the column 'age',|NaN"),
         ({}, X, ["maybe"] * 40, "unknown class at position"),
         ({}, X, Y[:-1], r"inconsistent numbers of samples: \[40, 39\]"),
-        ({}, X.drop(columns="age"), Y, "misses the column 'age'"),
+        ({}, X.drop(columns="age"), Y, "has a domain for the column 'age'"),
         ({}, X, None, "requires y to be passed"),
         ({"classes": ["no"]}, X, Y, "at least two classes, got 1 class"),
         ({"classes": None}, X, ["no"] * 40, "at least two classes, got 1 class"),
@@ -337,6 +337,6 @@ def test_reports_are_no_labels():
     X, y = np.arange(400).reshape(200, 2) % 3, np.arange(200) % 2
     reports = GRR(2.0, categories=[0, 1], random_state=0).privatize(y)
     model = LDPNaiveBayes(4.0, domains={0: 3, 1: 3}, classes=[0, 1], random_state=0)
-    with pytest.raises(ValueError, match="got reports: use oracle\\(\\).aggregate and fit_tables"):
+    with pytest.raises(ValueError, match="For reports use oracle\\(\\).aggregate and fit_tables"):
         model.fit(X, reports)
     assert model.fit(X, np.asarray(reports)).n_samples_seen_ == 200  # negative control

@@ -180,7 +180,7 @@ def test_the_same_rows_twice_are_not_silent():
         ([["F", 3]], "in the column 'age'"),
         ([["F", np.nan]], "in the column 'age'"),
         ([[None, 1]], "in the column 'sex'"),
-        (pd.DataFrame({"sex": ["F"]}), "misses the column 'age'"),
+        (pd.DataFrame({"sex": ["F"]}), "has a domain for the column 'age'"),
         (
             pd.DataFrame({"sex": ["F"], "age": [0], "town": [1]}),
             "(no|without a) domain|'town', needs at least 2",

@@ -225,7 +225,7 @@ def test_groups():
     [
         *(({"bounds": one}, "two finite numbers") for one in (None, (0, np.inf), (np.nan, 1), 3)),
         ({"bounds": "auto"}, "got bounds='auto'.* without the users' values"),
-        ({"bounds": (1, 0)}, "with a larger second number"),
+        ({"bounds": (1, 0)}, "the smaller first"),
         *(({"worst_case": one}, "worst_case") for one in (0.99, np.nan, np.inf, "minimax")),
     ],
 )

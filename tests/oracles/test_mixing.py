@@ -68,5 +68,5 @@ def test_digests_are_canonical():
     different = [1, "1", b"1", (1,), ("1",), 1.5, ((1,),), "", 0, (1, 2), (12,)]
     assert len({word_digest(value) for value in different}) == len(different)
     assert word_digest("sun") == 2504403492569046177  # on every machine, in every version
-    with pytest.raises(TypeError, match="strings, bytes, numbers, dates, members of enum"):
+    with pytest.raises(TypeError, match="bytes, numbers, dates, members of enum"):
         word_digest({1})

@@ -569,7 +569,7 @@ def test_true_is_no_budget(make):
 
 @pytest.mark.parametrize("X", [[["a", "b"], ["a", "a"]], pd.DataFrame({"x": ["a"], "y": ["b"]})])
 def test_two_columns_for_a_domain_of_one(X):
-    expected = r"OLH expects one column but got 2.*X\['column'\].*ColumnOracle\(domains="
+    expected = r"OLH expects one column, got 2.*X\['column'\].*ColumnOracle\(domains="
     with pytest.raises(ValueError, match=expected):
         OLH(1.0, categories=["a", "b"]).fit(X)
     joint = OLH(1.0, categories=[("a", "b"), ("a", "a")])

@@ -101,8 +101,8 @@ def test_frequencies_by_category_and_bad_input():
     for arguments, message in (
         ((0,), "n_rounds must be an integer of at least 1"),
         ((2.5,), "n_rounds must be an integer of at least 1"),
-        ((2, 0.5), "epsilon_forever must be finite and at least the epsilon of one report, 1"),
-        ((2, np.inf), "epsilon_forever must be finite and at least the epsilon of one report, 1"),
+        ((2, 0.5), "epsilon_forever must be finite and at least 1, the epsilon of one report"),
+        ((2, np.inf), "epsilon_forever must be finite and at least 1, the epsilon of one report"),
         ((2, None, [1.0]), "frequencies must be 2 numbers of at least 0"),
         ((2, None, [1.0, -1.0]), "frequencies must be 2 numbers of at least 0"),
         ((2, None, [0.0, 0.0]), "not all 0"),
@@ -111,5 +111,5 @@ def test_frequencies_by_category_and_bad_input():
             repeated_collection_risk(oracle, *arguments)
     with pytest.raises(ValueError, match="categories"):
         repeated_collection_risk(GRR(1.0), 2)
-    with pytest.raises(TypeError, match="needs a frequency oracle"):
+    with pytest.raises(TypeError, match="supports frequency oracles"):
         repeated_collection_risk(ColumnOracle(1.0, domains={"a": 2, "b": 2}), 2)

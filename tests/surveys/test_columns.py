@@ -178,7 +178,7 @@ def test_split_budgets():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (TABLE[["sex", "age"]], "misses the column 'state' of its domains in X"),
+        (TABLE[["sex", "age"]], "has a domain for the column 'state', but X has no such column"),
         (
             TABLE.assign(wage=1),
             "'wage', which has no domain|without a domain|'wage', needs at least 2 categ",

@@ -160,7 +160,9 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
     single = OUE(1.0, categories=5).simulate([9] * 5)
     for method in (HeldOutSearch, EmpiricalBayes):
-        with pytest.raises(TypeError, match="by the names of parts need a set of estimates"):
+        with pytest.raises(
+            TypeError, match="from names of parts to queries needs a set of estimates"
+        ):
             method(queries={"age": top_k(1)}).fit(single)
 
 
@@ -181,7 +183,9 @@ def test_scores_of_sets():
     scores = held_out_score(NormSub().fit_transform(ESTIMATES), other)
     alone = held_out_score(NormSub().fit_transform(ESTIMATES["age"]), other["age"])
     assert scores["age"] == alone
-    with pytest.raises(ValueError, match=r"got \['sex', 'age'.*with the same parts"):
+    with pytest.raises(
+        ValueError, match=r"cannot compare \['sex', 'age'.*same names in the same order"
+    ):
         held_out_score(ESTIMATES, other["age"])
 
 
@@ -236,8 +240,12 @@ def test_differences_are_those_of_the_parts():
         (AttributeError, r"estimates\['sex'\]\.noise", lambda: ESTIMATES.noise),
         (AttributeError, r"\['sex'\]\.summary, or loop over", lambda: ESTIMATES.summary()),
         (AttributeError, "EstimateSet has no attribute 'wrong'", lambda: ESTIMATES.wrong),
-        (AttributeError, "only its parts have it", lambda: ranks(ESTIMATES)),
-        (AttributeError, "only its parts have it", lambda: TrendDisplay.from_estimate(ESTIMATES)),
+        (AttributeError, "but each of its estimates has", lambda: ranks(ESTIMATES)),
+        (
+            AttributeError,
+            "but each of its estimates has",
+            lambda: TrendDisplay.from_estimate(ESTIMATES),
+        ),
         (
             TypeError,
             r"draws one estimate, but got a set of .*\['sex'\], or .*estimates\.plot\(\)",
@@ -245,13 +253,14 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            r"draws one estimate, but got a set of estimates. Select one, as in estimates\['sex'\]",
+            r"draws one estimate, but got a set of estimates. Select one estimate, as in "
+            r"estimates\['sex'\]",
             lambda: FrequencyDisplay.from_estimator(NormSub().fit(ESTIMATES)),
         ),
         (
             TypeError,
             r"SearchDisplay draws a search .* to one estimate, but this HeldOutSearch was "
-            r"fitted to a set of estimates. Select .*: estimators_\['sex'\]",
+            r"fitted to a set of estimates. Pass .*: search.estimators_\['sex'\]",
             lambda: SearchDisplay.from_estimator(HeldOutSearch([Base(), NormSub()]).fit(ESTIMATES)),
         ),
         (

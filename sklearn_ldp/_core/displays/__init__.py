@@ -1,4 +1,4 @@
-"""Displays of estimates, errors and searches; matplotlib is imported when one is drawn."""
+"""Displays (plots) of estimates, errors and searches; matplotlib is imported at the first plot."""
 
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay

@@ -1,4 +1,4 @@
-"""Base classes of the displays, and the style in which every plot shows a method."""
+"""Base classes of the displays, and the line styles of methods, which are the same in all plots."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _METHODS = "Base BasePos NormSub Norm NormMul PostPos MLEApx NormCut BaseCut Pow
 
 
 class BaseDisplay:
-    """Base class of the displays, which chooses the axes."""
+    """Base class of all displays, which creates the axes if the user passes none."""
 
     def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
-        """Store and return the axes to draw on; None makes a figure of this size in inches."""
+        """Store and return the axes; if `ax` is None, make a figure of this size (inches)."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -44,7 +44,7 @@ class BaseDisplay:
 
 
 class EstimateDisplay(BaseDisplay):
-    """Base class of the displays that draw one estimate, also from a fitted estimator."""
+    """Base class of displays that draw a single estimate."""
 
     @classmethod
     @abstractmethod
@@ -75,8 +75,9 @@ class EstimateDisplay(BaseDisplay):
         name = cls.__name__
         if isinstance(estimate, Mapping):  # a set of estimates
             raise TypeError(
-                f"{name} draws one estimate, but got a set of estimates. Select one, as in "
-                f"estimates[{next(iter(estimate), None)!r}], or draw each with estimates.plot()."
+                f"{name} draws one estimate, but got a set of estimates. Select one estimate, as "
+                f"in estimates[{next(iter(estimate), None)!r}], or draw all of them with "
+                "estimates.plot()."
             )
         if not isinstance(estimate, Estimate):
             raise TypeError(
@@ -87,18 +88,18 @@ class EstimateDisplay(BaseDisplay):
         n_estimates, d = np.shape(estimate.values)
         if truth is not None and np.shape(truth) != (d,):
             raise ValueError(
-                f"Argument truth must have shape ({d},), one frequency per category, got "
-                f"{np.shape(truth)}."
+                f"Argument truth must have shape ({d},), got {np.shape(truth)}. Pass one true "
+                "frequency for each category."
             )
         if n_estimates != 1:
             raise ValueError(
-                f"{name} draws one estimate, got {n_estimates} rows. Select one with estimate[0], "
-                "or draw rows that have names (see estimate_by_group) with estimate.plot()."
+                f"{name} draws one estimate, got {n_estimates} rows. Select one row with "
+                "estimate[0], or draw all rows with estimate.plot(), if they have row_names."
             )
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return for each name the keywords "color", "linestyle" and "marker" of ``ax.plot``."""
+    """Return, for each name of a method, the color, line style and marker as keywords."""
     # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), has the same style
     # in every plot. The other names get the remaining styles, in their order.
     known = {method.casefold(): i for i, method in enumerate(_METHODS.split())}
@@ -142,7 +143,7 @@ def percent_axis(axis: Any, unit: str = " %") -> None:
 
 
 def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
-    """Name rows on the y axis, the first at the top, over a light grid; return their positions."""
+    """Write row names on the y axis, the first at the top; return the positions of the rows."""
     places = np.arange(len(names), dtype=float)
     name_ticks(ax.yaxis, places, names, **kwargs)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -152,7 +153,7 @@ def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> 
 
 
 def legend_outside(ax: Axes) -> None:
-    """Put the legend to the right of the axes, where it covers nothing; names are plain text."""
+    """Put the legend to the right of the axes, with names as plain text."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     for text in ax.legend(borderaxespad=0.0, fontsize="small", **place).get_texts():
         text.set_parse_math(False)

@@ -1,4 +1,4 @@
-"""Display of the contingency table of two columns; cells within the noise are hatched."""
+"""Display of the contingency table of two columns as a heat map."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _COLORS = {
 
 @dataclass(eq=False, repr=False)
 class ContingencyDisplay(BaseDisplay):
-    """The contingency table of two columns as a heat map; cells within the noise are hatched.
+    """The contingency table of two columns as a heat map, in which insignificant cells are hatched.
 
-    By default the colors show how much more or less frequent a cell is than if the columns were
-    independent of each other. `color` has other choices. A cell is hatched if that difference is
-    within the noise. If the columns are independent, all cells are hatched with the probability
-    `level`. With ``color="frequency"``, a cell is hatched if its frequency may be 0.
+    By default the color of a cell shows its frequency minus the frequency that it would have if the
+    columns were independent. A cell is hatched if this difference is within the noise, so that its
+    true difference may be 0. If the columns are independent, all cells are hatched with the
+    probability `level`. With ``color="frequency"``, colors show frequencies, and a cell is hatched
+    if its true frequency may be 0.
 
     Use :meth:`from_estimate` to create a display.
 
@@ -43,16 +44,17 @@ class ContingencyDisplay(BaseDisplay):
     names : tuple of two str, default=("", "")
         Labels of the rows and of the columns of the plot.
     color : {"difference", "deviation", "frequency"}, default="difference"
-        The quantity that the colors show.
+        The quantity that the colors show, see :meth:`from_estimate`.
     shown : array-like of shape (n_rows, n_columns), default=None
-        The values that the colors show. If None, use the frequencies.
+        The value of each cell that its color shows. If None, use the frequencies.
     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
         The cells to hatch. If None, the noise is unknown and no cell is hatched.
     noise_level : float, default=None
-        The distance from 0 up to which a typical cell is within the noise. The color scale marks
-        it.
+        The absolute value in `shown` up to which a typical cell is within the noise. The color
+        scale marks it.
     level : float, default=0.95
-        Probability that cells without an effect are all within the noise.
+        If no true difference (or frequency) differs from 0, the probability that all cells are
+        hatched.
     p_value : float, default=None
         The p-value of the test of independence.
 
@@ -88,7 +90,7 @@ class ContingencyDisplay(BaseDisplay):
     >>> display = ContingencyDisplay.from_estimate(tables, "smokes", "visits")
     >>> display.within_noise
     array([[False,  True, False],
-           [False,  True, False]])
+            [False,  True, False]])
     >>> bool(ContingencyDisplay.from_estimate(tables, "smokes", "sex").within_noise.all())
     True
     """
@@ -122,14 +124,17 @@ class ContingencyDisplay(BaseDisplay):
         Parameters
         ----------
         tables : TableSet, or FrequencyEstimate of shape (1, n_rows * n_columns)
-            Marginals of several columns, or an estimate over pairs, which are its categories.
+            The tables of a :class:`~sklearn_ldp.MarginalOracle`, or an estimate whose categories
+            are pairs.
         first, second : str, default=None
-            The columns that make the rows and the columns of the plot. For an estimate over pairs,
-            the labels of the first and of the second member of a pair.
+            The column of the data in the rows of the plot, and the column of the data in its
+            columns. For an estimate of pairs, labels of the first and of the second element of a
+            pair.
         color : {"difference", "deviation", "frequency"}, default="difference"
             The quantity that the colors show. "difference" is the frequency minus the frequency
             that independent columns with the same margins would have. "deviation" is the same
-            difference in standard deviations of the raw estimate. "frequency" is the frequency.
+            difference in standard deviations of the raw estimate. "frequency" is the estimated
+            frequency.
         level : float, default=0.95
             Probability that all cells are within the noise if the columns are independent. With
             ``color="frequency"``, the simultaneous coverage of the intervals of all cells.
@@ -314,8 +319,8 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns. Name both, as in "
-                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
+                "ContingencyDisplay draws the table of two columns. Pass the names of both, "
+                'as in ContingencyDisplay.from_estimate(tables, "sex", "age").'
             )
         if not hasattr(tables, "pair"):
             raise ValueError(
@@ -327,7 +332,9 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
         columns = list(table_set.domain.columns)
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
-        raise ValueError(f"ContingencyDisplay draws one estimate, got {len(table)}. Select one.")
+        raise ValueError(
+            f"ContingencyDisplay draws one table, got {len(table)}. Pass one row of it."
+        )
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
             f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}. "

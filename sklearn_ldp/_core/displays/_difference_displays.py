@@ -1,4 +1,4 @@
-"""Displays of changes: between two estimates, and over a series of estimates."""
+"""Displays of differences between two estimates, and of trends over several estimates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_TICKS = 12  # the largest number of rows that all have a tick
 
 @dataclass(eq=False, repr=False)
 class DifferenceDisplay(BaseDisplay):
-    """Differences of frequencies, with simultaneous intervals for all categories.
+    """Differences of the frequencies of two estimates, with simultaneous intervals.
 
     A category is marked as changed if its interval does not contain 0. The intervals of all
     categories of the domain are simultaneous, so the marks are valid whichever categories are
@@ -53,7 +53,7 @@ class DifferenceDisplay(BaseDisplay):
         Number of categories in the domain; `categories` are some or all of them. If None, the axes
         do not mention the number.
     condition : str, default=""
-        The condition of the level, such as ", if noise is normal".
+        A condition under which the level is valid, such as ", if noise is normal".
 
     Attributes
     ----------
@@ -62,7 +62,8 @@ class DifferenceDisplay(BaseDisplay):
     figure_ : matplotlib Figure
         The figure that contains the axes.
     changed_, open_ : matplotlib ErrorbarContainer or None
-        The categories whose intervals exclude 0, and the other categories; None if there are none.
+        The markers of categories whose intervals exclude 0, and of the other categories; each is
+        None if there are no such categories.
 
     See Also
     --------
@@ -90,7 +91,7 @@ class DifferenceDisplay(BaseDisplay):
 
     @property
     def is_changed(self) -> np.ndarray:
-        """Whether the interval of each category that is shown excludes 0, of shape (k,)."""
+        """For each category that is shown, whether its interval excludes 0; shape (k,)."""
         low, high = (np.asarray(end) for end in self.interval)
         return (low > 0) | (high < 0)
 
@@ -118,7 +119,8 @@ class DifferenceDisplay(BaseDisplay):
         level : float, default=0.95
             Simultaneous coverage of the intervals of all d categories.
         of : {"population", "users"}, default="population"
-            Target of the inference: differences between the populations or between the users.
+            Whether the intervals are for differences between the populations of which the users are
+            random samples, or between the users themselves.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -143,7 +145,8 @@ class DifferenceDisplay(BaseDisplay):
             )
         if len(difference) != 1:
             raise ValueError(
-                f"DifferenceDisplay draws one difference, got {len(difference)}. Subtract two rows."
+                f"DifferenceDisplay draws one difference, got {len(difference)}. Subtract two "
+                "single estimates."
             )
         if k is not None and k < 1:
             raise ValueError(f"Argument k must be None or an integer >= 1, got {k!r}.")
@@ -220,11 +223,12 @@ EstimateDifference.drawn_by = DifferenceDisplay.from_difference
 
 @dataclass(eq=False, repr=False)
 class TrendDisplay(BaseDisplay):
-    """Frequencies of some categories over several estimates, with simultaneous bands.
+    """Frequencies of some categories over several estimates (such as weeks), with intervals.
 
-    If the estimates themselves selected the categories, the bands are simultaneous for all
-    categories of the domain in all estimates. If you named the categories, the bands are
-    simultaneous for the categories that are drawn. The title states which case applies.
+    Bands show the intervals. If you pass the categories, the intervals are simultaneous for these
+    categories in all estimates. If the display selects the largest categories, the intervals are
+    simultaneous for all categories of the domain in all estimates. The title states which case
+    applies.
 
     Use :meth:`from_estimate` to create a display.
 
@@ -284,7 +288,7 @@ class TrendDisplay(BaseDisplay):
         ax: Any = None,
         **kwargs: Any,
     ) -> TrendDisplay:
-        """Draw the rows of an estimate, such as one per week.
+        """Draw the frequencies of categories over the rows of an estimate, such as weeks.
 
         Parameters
         ----------
@@ -300,7 +304,8 @@ class TrendDisplay(BaseDisplay):
         level : float, default=0.95
             Simultaneous coverage of all intervals.
         of : {"population", "users"}, default="population"
-            Target of the inference: the populations or the users.
+            Whether the intervals are for the populations of which the users are random samples, or
+            for the users themselves.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -332,15 +337,15 @@ class TrendDisplay(BaseDisplay):
             places, missing = places_among(names, estimate.categories.tolist())
             if missing:
                 raise ValueError(
-                    f"TrendDisplay: {missing[0]!r} is not a category of the estimate. Name some of "
-                    "estimate.categories."
+                    f"TrendDisplay got the category {missing[0]!r}, which is not a category of the "
+                    "estimate. Pass elements of estimate.categories."
                 )
             how = "as named"
             which = "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Name some "
-                "in categories=, or set k=."
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Pass fewer "
+                "categories in categories=, or set k=."
             )
         # The rows are independent because their users differ. For the rows of a trend, Sidak's
         # inequality gives the same bound.

@@ -1,4 +1,4 @@
-"""Display of the distribution of a number: its density and its cumulative distribution function."""
+"""Display of the distribution of numbers: the density and the cumulative distribution function."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MOST_STEPS = 256  # the number of points at which the distribution function has
 
 @dataclass(eq=False, repr=False)
 class DistributionDisplay(EstimateDisplay):
-    """The density and the distribution function of a number in bins, with bands and quantiles.
+    """The density and the distribution function of numbers in bins, with bands and quantiles.
 
-    The upper axes show the density of each bin. The band there is for the mean densities of (by
-    default) 16 ranges of bins, because the noise of single bins would hide most of the shape. The
-    lower axes show the distribution function, which is the share of users up to each number, with
-    its band, and quantiles with their intervals. If bins grow by about the same factor
+    The upper axes show the density of each bin, with a band of intervals. The band is for the mean
+    densities of (by default) 16 ranges of bins, because intervals of single bins would be too long
+    to show the shape. The lower axes show the distribution function (the share of users up to each
+    number) with its band, and quantiles with their intervals. If bins grow by about the same factor
     (``Domain.bins(.., scale="log")``), the axis is logarithmic, and a density is the share of users
     per factor of 10. All bands are computed from the raw estimate, even if the estimate is
-    post-processed. Each band is simultaneous.
+    post-processed. The intervals of each band are simultaneous.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Pass
     ``ax=display.ax_`` to draw a second estimate on the same axes.
@@ -42,12 +42,13 @@ class DistributionDisplay(EstimateDisplay):
     frequencies : array-like of shape (d,)
         The estimated frequencies of the bins.
     density_band : tuple of three array-like or None, default=None
-        The ends of k ranges, of shape (k + 1,), and the lower and upper ends of the intervals of
-        their mean densities, of shape (k,).
+        Three arrays: the ends of k ranges of bins, of shape (k + 1,); the lower ends, and the upper
+        ends, of the intervals of their mean densities, each of shape (k,).
     distribution_band : tuple of three array-like of shape (k,) or None, default=None
-        Numbers, and the lower and upper ends of the intervals of the share of users up to them.
+        Three arrays: numbers; the lower ends, and the upper ends, of the intervals of the share of
+        users up to each number.
     quantiles : tuple of four array-like of shape (n_quantiles,) or None, default=None
-        Probabilities, the quantiles, and the ends of their intervals.
+        Four arrays: probabilities, the quantiles, and the lower and upper ends of their intervals.
     level : float, default=0.95
         Simultaneous coverage of each band.
     truth : array-like of shape (d,) or None, default=None
@@ -64,7 +65,7 @@ class DistributionDisplay(EstimateDisplay):
     lines_ : list of two matplotlib Line2D
         The density and the distribution function.
     bands_ : list of matplotlib PolyCollection
-        The bands of both functions, if there are any.
+        The bands of both functions; empty if there are none.
     errorbar_ : matplotlib ErrorbarContainer or None
         The quantiles with their intervals; None if there are none.
 
@@ -237,7 +238,7 @@ class DistributionDisplay(EstimateDisplay):
         return density + axes[1].plot(self.ends, shares, **{**look, "label": None})
 
     def _draw_bands(self, axes: Any, color: Any, *, is_first: bool) -> None:
-        """Draw both bands; the legends name only the bands of the first display on the axes."""
+        """Draw both bands; only the first display on the axes adds them to the legends."""
         self.bands_: list[Any] = []
         look = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 1}
         drawn = []
@@ -264,14 +265,14 @@ class DistributionDisplay(EstimateDisplay):
 
 
 def _widths(ends: Any) -> Any:
-    """Return the function that computes, from the ends of bins, the widths that densities use."""
+    """Return a function from the ends of bins to their widths (in factors of 10 on a log axis)."""
     return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 
 def _band(
     raw: Estimate, level: float, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the simultaneous intervals of ranges of bins."""
+    """Return the ends of simultaneous intervals of the frequencies of ranges of bins."""
     bins = ranges(np.column_stack([starts, stops]))
     low, high = raw.confidence_interval(level, bins, simultaneous=True)
     return low[0], high[0]

@@ -1,4 +1,4 @@
-"""Displays of errors: of a study, of a grid search, and of the candidates of a search."""
+"""Displays of errors: of a simulation study, a grid search, or the candidates of a search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "que
 
 
 class ErrorCurve(NamedTuple):
-    """One curve, or the dots of one kind, in an `ErrorCurveDisplay`."""
+    """One curve of an `ErrorCurveDisplay`; or, if x is a name, the dots of one setting."""
 
     x: np.ndarray  # (n_points,): positions on the x axis, in rising order, or names of rows
     error: np.ndarray  # (n_points,): mean errors
@@ -34,7 +34,7 @@ class ErrorCurve(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class ErrorCurveDisplay(BaseDisplay):
-    """Errors of several methods as a function of a number, or in rows with names.
+    """Errors of several methods against x: curves if x is numeric, rows of dots if x is a name.
 
     If x is a number, such as epsilon, the size of sets, k or the number of users, each method has a
     curve. If x is a name, such as the name of a post-processor, each name has a row of dots, with
@@ -53,11 +53,12 @@ class ErrorCurveDisplay(BaseDisplay):
         The names of the rows, from top to bottom, which include every x of the curves. None if x is
         a number.
     x_name : str, default="epsilon"
-        Label of the x axis; rows have none.
+        Label of the x axis; unused if x is a name.
     error_name : str, default="error"
         Label of the axis of the errors.
     chosen : dict of str to float or str, or None, default=None
-        The points to mark: the x of a point, keyed by the name of its curve. If None, mark none.
+        The points to mark by a ring: for the name of a curve, the x of its point. If None, mark
+        none.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class ErrorCurveDisplay(BaseDisplay):
     errorbars_ : dict of str to matplotlib ErrorbarContainer
         The line, markers and error bars of each curve, with the keys of `curves`.
     chosen_ : matplotlib Line2D or None
-        The rings around the chosen points; None if there are none.
+        The rings around the marked points; None if there are none.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class ErrorCurveDisplay(BaseDisplay):
     >>> display.curves["NormSub"].x
     array([0.5, 1. , 2. ])
 
-    Post-processors have names, so each gets a row, with a dot for each oracle:
+    Post-processors are names, so each post-processor has a row, with a dot for each oracle:
 
     >>> study = simulate_errors([GRR(), OLH(), OUE()], "all", counts, n_repeats=5)
     >>> display = ErrorCurveDisplay.from_results(
@@ -131,7 +132,8 @@ class ErrorCurveDisplay(BaseDisplay):
         spread : str or None, default="standard_error"
             Column of the half lengths of the error bars. If None, draw no bars.
         chosen : dict of str to float or str, or None, default=None
-            The points to mark: values of `x`, keyed by the names of curves. If None, mark none.
+            The points to mark: for the name of a curve, the value of `x` of its point. If None,
+            mark none.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -147,7 +149,7 @@ class ErrorCurveDisplay(BaseDisplay):
         KeyError
             If a column is missing.
         ValueError
-            If a curve has several errors at the same x, or no curve contains a chosen point.
+            If a curve has several errors at the same x, or a point in `chosen` does not exist.
         """
         by = [by] if isinstance(by, str) else list(by)
         used = [x, *by]
@@ -197,9 +199,10 @@ class ErrorCurveDisplay(BaseDisplay):
     ) -> ErrorCurveDisplay:
         """Draw the errors of a fitted search of scikit-learn, and mark its choice.
 
-        There is one curve for each combination of the other parameters, such as the
-        post-processor. The bars are one standard error of the mean over the splits. Different
-        splits share users, so their scores are dependent and the bars are only a rough guide.
+        There is one curve for each combination of the searched parameters other than `x`, such as
+        the post-processor. The error bars are one standard error of the mean over the splits.
+        Different splits share users, so their scores are dependent and the bars are only a rough
+        guide.
 
         Parameters
         ----------
@@ -212,11 +215,12 @@ class ErrorCurveDisplay(BaseDisplay):
         x : str or None, default=None
             Parameter of the x axis, such as ``"oracle__epsilon"`` or ``"param_oracle__epsilon"``,
             which must be a number. If None, use the epsilon among the parameters of the search. A
-            candidate that does not set the parameter has the value of the estimator that was
-            searched.
+            candidate that does not set this parameter is drawn at the parameter's value in the
+            original estimator.
         metric : str or None, default=None
             The score to draw, if the search has several. If None, use the score named in
-            ``refit=``. The mark is on the candidate that the search has chosen, by any metric.
+            ``refit=``. The ring always marks the candidate that the search has chosen, even if it
+            used another metric.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -233,7 +237,7 @@ class ErrorCurveDisplay(BaseDisplay):
         NotFittedError
             If the search is not fitted.
         TypeError
-            If it is not a search with `cv_results_`.
+            If `search` is not a search with `cv_results_`.
         ValueError
             If no parameter or several parameters could be the x axis, if its values are not
             numbers, if the metric is unknown, or if a curve has several errors at the same x.
@@ -280,8 +284,8 @@ class ErrorCurveDisplay(BaseDisplay):
         def repeated(name: str, points: np.ndarray) -> ValueError:
             return ValueError(
                 f"ErrorCurveDisplay found several candidates called {name!r} with the same "
-                f"{parameter}. Search each combination of parameters once, and give each a "
-                "distinct repr."
+                f"{parameter}. Search each combination of parameters only once; values of "
+                "parameters must have different repr."
             )
 
         errors, bars, error_name = _grid_search_errors(fitted, metric)
@@ -328,7 +332,7 @@ class ErrorCurveDisplay(BaseDisplay):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If no curve contains a chosen point.
+            If a point in `chosen` does not exist.
         """
         chosen = self._chosen_points()
         n_rows = 0 if self.rows is None else len(self.rows)
@@ -371,7 +375,7 @@ class ErrorCurveDisplay(BaseDisplay):
         return self
 
     def _places(self, i: int) -> np.ndarray:
-        """Return the positions of the points of the i-th curve on the axis without errors."""
+        """Return the positions of the i-th curve's points on the x axis, or on the axis of rows."""
         x = list(self.curves.values())[i].x
         if self.rows is None:
             return np.asarray(x)
@@ -400,8 +404,8 @@ class ErrorCurveDisplay(BaseDisplay):
         for name, x in (self.chosen or {}).items():
             if name not in self.curves or x not in list(self.curves[name].x):
                 raise ValueError(
-                    f"ErrorCurveDisplay has no point of {name!r} at {x!r} to mark as "
-                    f"chosen; its curves are {list(self.curves)}"
+                    f"ErrorCurveDisplay got chosen={{{name!r}: {x!r}}}, but there is no such "
+                    f"point; its curves are {list(self.curves)}"
                     + ("." if self.rows is None else f", its rows {list(self.rows)}.")
                 )
             at = list(self.curves[name].x).index(x)
@@ -413,7 +417,7 @@ class ErrorCurveDisplay(BaseDisplay):
 
 @dataclass(eq=False, repr=False)
 class SearchDisplay(BaseDisplay):
-    """Errors of the candidates of a search, the best at the top.
+    """Mean errors of the candidates of a search, sorted with the best at the top.
 
     Use :meth:`from_estimator` to create a display.
 
@@ -497,8 +501,8 @@ class SearchDisplay(BaseDisplay):
         if isinstance(searches, dict) and searches:
             raise TypeError(
                 "SearchDisplay draws a search that was fitted to one estimate, but this "
-                f"{type(search).__name__} was fitted to a set of estimates. Select the search of "
-                f"one estimate: estimators_[{next(iter(searches))!r}]."
+                f"{type(search).__name__} was fitted to a set of estimates. Pass the search of one "
+                f"estimate: search.estimators_[{next(iter(searches))!r}]."
             )
         if not hasattr(search, "results_"):
             if hasattr(search, "candidates") and hasattr(search, "fit"):
@@ -598,7 +602,7 @@ def _error_name(results: Table, error: str) -> str:
 def _curves(
     names: Sequence[str], x: np.ndarray, errors: np.ndarray, bars: np.ndarray | None, several: Any
 ) -> dict[str, ErrorCurve]:
-    """Return the curve of each name, or raise an error if several points have the same x."""
+    """Return the curve of each name; raise an error if two points of a curve have the same x."""
     curves = {}
     for name in dict.fromkeys(names):
         mine = np.flatnonzero([other == name for other in names])
@@ -610,7 +614,7 @@ def _curves(
 
 
 def _label_within_decades(axis: Any) -> None:
-    """Label 1.5, 2, 3, .., because errors within a factor of 10 would otherwise have no labels."""
+    """Add labels such as 1.5, 2 and 3 to a log axis that spans less than a few factors of 10."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
@@ -634,8 +638,8 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
         if len(epsilons) != 1:
             raise ValueError(
                 "ErrorCurveDisplay needs exactly one epsilon among the searched parameters, but "
-                f"found {len(epsilons)} in {names}. Name the x axis: from_grid_search(search, "
-                "x=..)."
+                f"found {len(epsilons)} in {names}. Name the parameter of the x axis: "
+                "from_grid_search(search, x=..)."
             )
         return epsilons[0]
     name = x if x in names else x.removeprefix("param_")
@@ -663,7 +667,7 @@ def _grid_search_errors(
 
 
 def _candidate_names(search: Any, x: str) -> list[str]:
-    """Return the name of each candidate's curve: its varying parameters, except for x."""
+    """Return, for each candidate, the name of its curve: its varying parameters other than x."""
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):

@@ -1,4 +1,4 @@
-"""Display of estimated frequencies of categories, or of groups of categories."""
+"""Display of the estimated frequencies of categories, or of groups of categories."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _MOST_STEP = 20.0
 class FrequencyDisplay(EstimateDisplay):
     """Estimated frequencies of all or the largest categories, with intervals and the truth.
 
-    With `queries` the display shows the answers to the queries, such as the totals of groups of
-    categories. Every statement below about categories then applies to groups.
+    With `queries` the display shows the answers to the queries, such as the total frequencies of
+    groups. Then "category" means a query in the following text.
 
     The intervals are simultaneous for all categories of the domain. Intervals that are valid for
     each category alone would mislead, because the largest of many noisy estimates are large partly
@@ -68,28 +68,29 @@ class FrequencyDisplay(EstimateDisplay):
         Simultaneous coverage of the intervals of all categories. If None, the axes do not mention
         it.
     is_raw : bool, default=True
-        Whether the intervals belong to the estimate itself. Otherwise they belong to the raw
-        estimate that it was made from.
+        Whether the intervals are of this estimate. If False, they are of the raw estimate from
+        which a post-processor computed this estimate.
     n_categories : int or None, default=None
         Number of categories in the domain; `categories` are some or all of them. If None, the axes
         do not mention the number.
     order : {"domain", "frequency"} or None, default=None
-        The order of the plot, which the axes describe: the order of the domain, or the largest
-        first (by the truth if there is one). If None, the axes do not mention it.
+        The order of the categories, which the axes mention: the order of the domain, or the largest
+        frequency first (the true frequency if `truth` is passed). If None, the axes do not mention
+        it.
     truth : array-like of shape (k,) or None, default=None
         True frequencies. If None, draw none.
     name : str or None, default=None
         Name of the estimate in the legend.
     by : {"category", "rank"}, default="category"
-        Whether the axis of the categories shows their names or their ranks.
+        Whether the axis of the categories shows their names, or their ranks (1 for the largest).
     orientation : {"vertical", "horizontal"}, default="vertical"
         Direction in which the frequencies grow: upwards, or to the right with one row per
         category, which leaves room for long names.
     noun : str, default="categories"
         The word that the axes use for the categories.
     simultaneous : bool, default=True
-        Whether the level is the level of all intervals together. Otherwise it is the level of each
-        interval, and the intervals presume normal noise.
+        Whether the level applies to all intervals together. If False, it applies to each interval
+        separately, and the intervals assume normal noise.
 
     Attributes
     ----------
@@ -332,7 +333,7 @@ class FrequencyDisplay(EstimateDisplay):
             ax.invert_yaxis()  # the first category at the top
 
     def _names_label(self) -> str:
-        """Return the label of the axis of categories: the number shown, the total, the order."""
+        """Return the label of the category axis, with the number and the order of categories."""
         k, d = len(self.categories), self.n_categories
         if self.by == "rank":
             return "rank" if d in (k, None) else f"rank, the first {k:,} of {d:,} {self.noun}"
@@ -359,7 +360,7 @@ class FrequencyDisplay(EstimateDisplay):
     def _draw_estimate(
         self, ax: Any, place: np.ndarray, order: np.ndarray, first: Any, i: int, kwargs: Any
     ) -> None:
-        """Draw the markers and intervals of the i-th estimate on these axes."""
+        """Draw the markers and intervals of this estimate, the i-th on these axes."""
         from matplotlib.colors import to_rgba
 
         is_vertical = first.orientation == "vertical"
@@ -389,7 +390,7 @@ class FrequencyDisplay(EstimateDisplay):
             bar.set_linestyle(usual["linestyle"])
 
     def _places_among(self, categories: Any) -> np.ndarray:
-        """Return the positions of this display's categories among other categories."""
+        """Return, for each category of this display, its position in a list of categories."""
         mine, known = (np.asarray(names).tolist() for names in (self.categories, categories))
         places, missing = places_among(mine, known)
         if missing:
@@ -421,7 +422,7 @@ def _interval(estimate: Estimate, level: float, query: Any) -> Any:
 def _shown(
     is_line: bool, values: np.ndarray, k: Any, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
-    """Return the positions of the categories to show, and their order: "domain" or "frequency"."""
+    """Return the positions of the categories to show, and the order "domain" or "frequency"."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     may_follow = order == "auto" and truth is None and by != "rank"
     if k == "auto":
@@ -433,7 +434,7 @@ def _shown(
 
 
 def _are_long(names: np.ndarray, ax: Any) -> bool:
-    """Whether names are long, so that they need rows, and there is room for the rows."""
+    """Return whether names are so long that horizontal bars are better, and there is room."""
     height = np.inf if ax is None else ax.get_window_extent().height / ax.figure.dpi
     fits = len(names) <= _MOST_NAMES and height > _ROW * len(names)
     return bool(fits and max(len(str(name)) for name in names.tolist()) > _LONG)
@@ -464,7 +465,9 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if order not in ("auto", "domain", "frequency"):
         raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
     if by == "rank" and order == "domain":
-        raise ValueError('Ranks follow the frequencies. Use by="category" with order="domain".')
+        raise ValueError(
+            'by="rank" excludes order="domain". Use by="category" with order="domain".'
+        )
     if by not in ("category", "rank"):
         raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
     if orientation not in ("auto", "vertical", "horizontal"):
@@ -473,5 +476,5 @@ def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
 
 
 def _cell_name(category: Any) -> str:
-    """Return the name of a category on an axis; a cell of a table is named by its categories."""
+    """Return the name of a category on an axis; a tuple is named by all its elements."""
     return ", ".join(map(str, category)) if isinstance(category, tuple) else str(category)

@@ -1,4 +1,4 @@
-"""The public domain of a collection: from users' values in any container to codes, and back."""
+"""The public domain of a collection, which converts users' values to codes, and codes to values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .values import (
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
-    """Return codes like `Domain.encode`, with errors that do not show the value.
+    """Return the codes of users' values; unlike in `Domain.encode`, errors do not show the values.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     """
@@ -69,9 +69,9 @@ _NEARLY_EVERY = 0.9
 
 
 class DigestCauses(NamedTuple):
-    """The settings that errors name when two configurations differ."""
+    """For errors about two different configurations: the settings that may differ."""
 
-    domain: str  # settings that change the digest of a domain
+    domain: str  # settings that change the digest (hash) of the domain
     parts: str = ""  # settings that also change the mechanisms of the domain's parts
 
 
@@ -81,30 +81,33 @@ _ANY_CAUSES = DigestCauses("the domain, such as the categories or their order")
 class Domain(Uncached, tag="domain"):
     """A public list of the categories that users may answer; clients and servers share it.
 
-    A value's code is its position in the list. The domain of several columns is either the product
-    of their domains, with tuples as categories in C order (the last column varies fastest), or any
-    list of tuples. One category of a column may be None or NaN and represent a missing answer.
+    A value's code is its position in the list, from 0 on. The domain of several columns is either
+    the product of their domains, whose categories are tuples in C order (the last column varies
+    fastest), or any list of tuples. One category of a column may be None or NaN and represent a
+    missing answer.
 
     Parameters
     ----------
     categories : int, array-like of shape (d,), dtype, or list of arrays
-        An int d means ``0 .. d-1``. A `pandas.CategoricalDtype`, any column of that dtype, a polars
-        `Enum` and an Arrow dictionary array declare their levels as categories. A list of arrays,
-        one per column as in scikit-learn's encoders, means the product of these lists. A set is
-        refused, because its order is not the same in every process.
+        An int d means the categories ``0 .. d-1``. For a `pandas.CategoricalDtype`, a column of
+        that dtype, a polars `Enum` or an Arrow dictionary array, the categories are its levels. A
+        list of arrays, with one array per column as in scikit-learn's encoders, means all
+        combinations of their elements. A set is refused, because its order is not the same in every
+        process.
     missing : str, default=None
-        The name of the category None in tables, plots and reports. If the list does not contain
-        None, it is added. If `missing` is None, the name is "(missing)".
+        Name, in tables, plots and reports, of the category None, which represents a missing answer.
+        If a name is passed and the list does not contain None, the category None is added. Without
+        a name, tables show "(missing)".
 
     Attributes
     ----------
     categories : ndarray of shape (d,)
         The categories in their order, read-only; tuples if there are several columns.
     is_ordered : bool
-        Whether the categories are bins, or levels of an ordered dtype. Tables and reports keep the
-        order of such categories.
+        Whether the categories are bins, or levels of an ordered dtype. Tables and reports show such
+        categories in the order of the domain, and other categories by their frequencies.
     labels : ndarray of shape (d,)
-        The categories as tables show them, with a name for missing answers.
+        The categories as tables show them; the category None is replaced by its name.
     size : int
         Number d of categories.
     shape : tuple of int
@@ -114,13 +117,13 @@ class Domain(Uncached, tag="domain"):
     names : ndarray of shape (d,)
         The categories as strings.
     digest : str
-        SHA-256 of the categories in their order, the same on every machine.
+        SHA-256 hash of the categories in their order, which is the same on every machine.
 
     Raises
     ------
     ValueError
         If there are fewer than two categories, if a category is listed twice, or if the categories
-        are an unordered collection.
+        are in a collection without an order, such as a set.
 
     Examples
     --------
@@ -153,9 +156,9 @@ class Domain(Uncached, tag="domain"):
         if missing is not None:
             if len(lists) > 1 or isinstance(lists[0], BinList):
                 raise ValueError(
-                    f"Domain accepts missing= for a single list, got missing={missing!r} for "
-                    "several columns or bins. Pass missing= to the Domain of each column, or to "
-                    "Domain.bins."
+                    "Domain accepts missing= only with a single list of categories, got "
+                    f"missing={missing!r} for several columns or for bins. Pass missing= to the "
+                    "Domain of each column, or to Domain.bins."
                 )
             lists = [lists[0].naming_missing(missing, "Domain")]
         self._set(lists, "Domain")
@@ -172,7 +175,9 @@ class Domain(Uncached, tag="domain"):
             return
         n_categories = math.prod(factor.size for factor in self._factors)
         if not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
-            raise ValueError(f"its domain has {self.size!r:.80} categories, but other lists")
+            raise ValueError(
+                f"its domain states {self.size!r:.80} categories, but its lists have another number"
+            )
 
     @classmethod
     def _from_factors(cls, factors: list[CategoryList], name: str) -> Domain:
@@ -182,24 +187,15 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def of(cls, categories: Categories, name: str = "Domain") -> Domain:
-        """Return the domain that a `categories` parameter specifies.
+        """Return the domain that an argument `categories` specifies.
 
         Parameters
         ----------
         categories : Domain, "open", or as for the class
-            A domain is returned unchanged; "open" is the domain of all answers.
+            A Domain is returned unchanged; "open" means `Domain.open`; other arguments mean
+            ``Domain(categories)``.
         name : str, default="Domain"
-            The class to name in errors.
-
-        Returns
-        -------
-        Domain
-            The domain.
-
-        Raises
-        ------
-        ValueError
-            If the domain is not declared, or if the class would raise it.
+            Name of the class that errors show.
         """
         if isinstance(categories, Domain):
             return categories
@@ -216,12 +212,12 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def product(cls, columns: Sequence[Categories]) -> Domain:
-        """Return the domain of all combinations of several columns' categories.
+        """Return the domain of all combinations of the categories of several columns.
 
         Parameters
         ----------
         columns : sequence
-            The categories of each column, as for the class.
+            For each column, its categories in any form that `Domain` accepts.
 
         Returns
         -------
@@ -242,42 +238,45 @@ class Domain(Uncached, tag="domain"):
         scale: str = "linear",
         integers: bool = False,
     ) -> Domain:
-        """Return the domain of the bins of a number.
+        """Return a domain of intervals (bins), to which users' numbers are mapped.
 
-        The edges are public. Choose them without the users' values; otherwise they reveal
-        information about these values.
+        The edges of the bins are public. Choose them without the users' values; otherwise they
+        reveal information about these values.
 
         Parameters
         ----------
         edges : int, or array-like of shape (n_bins - 1,)
-            Number of equal bins between the bounds; or rising inner edges. An edge belongs to the
-            bin above it. Without bounds the first bin contains all numbers below the first edge,
-            and the last bin all numbers from the last edge on.
+            Number of equal bins between the bounds, or the edges between bins in increasing order.
+            A number that equals an edge belongs to the bin above the edge. Without bounds the first
+            bin contains all numbers below the first edge, and the last bin all numbers from the
+            last edge on.
         bounds : (float, float), default=None
-            The lower end of the first bin and the upper end of the last bin, to which this upper
-            end belongs. With bounds the bins have centers, so that the estimate has a mean and
+            The lower end of the first bin, and the upper end of the last bin (which includes its
+            upper end). With bounds every bin has a center, so the estimate has a mean and
             quantiles.
         clip : bool, default=False
-            Whether a number outside of the bounds counts in the first or the last bin; otherwise it
-            is refused. Estimates of such a domain mark both bins, and reports of estimates state
-            that means are means of clipped values. Therefore set it on the server, too, although it
-            does not change the users' reports. The oracle's `fit` and `partial_fit` count the
-            clipped rows in ``n_clipped_``. Do not publish this exact number.
+            If True, a number below the bounds counts in the first bin, and a number above the
+            bounds in the last bin. If False, such a number raises an error. With ``clip=True``,
+            estimates mark the first and the last bin, and reports of estimates state that means are
+            means of clipped values. Therefore also set it on the server, although clients do the
+            clipping. The oracle's `fit` and `partial_fit` store the number of clipped rows in
+            ``n_clipped_``. Do not publish this exact number.
         labels : sequence of n_bins strings, default=None
             Names of the bins. If None, the names show the edges, such as "[18, 40)". If you pass
             names, clients and servers must also agree on the edges.
         missing : bool or str, default=False
-            Whether None is the last category, for users without a number. A text is the name of
-            this category.
+            If True, there is an additional last category None for users without a number. A text is
+            the name of this category.
         scale : {"linear", "log"}, default="linear"
-            The kind of a number of bins between bounds above 0. "linear": bins of equal width.
-            "log": bins with ends that grow by the same factor (rounded to three digits or more), as
-            for amounts of money.
+            How the bins are formed if `edges` is a number of bins. "linear": bins of equal width.
+            "log": each edge is the same multiple of the previous edge (rounded to three digits or
+            more), as for amounts of money; both bounds must be above 0.
         integers : bool, default=False
-            Whether the numbers are whole, such as ages. Then edges and bounds must be whole, other
-            numbers are refused, and names, means, quantiles and ranges refer to whole numbers. Both
-            bounds belong to the bins. Equal bins differ by one number if the numbers cannot be
-            divided evenly.
+            Whether users' numbers are whole, such as ages. Then edges and bounds must be whole, a
+            value that is not whole raises an error, and names, means, quantiles and ranges refer to
+            whole numbers. The first bin includes the lower bound, and the last bin the upper bound.
+            If the whole numbers cannot be divided evenly among the bins, some bins contain one
+            number more than others.
 
         Returns
         -------
@@ -287,8 +286,9 @@ class Domain(Uncached, tag="domain"):
         Raises
         ------
         ValueError
-            If edges or bounds are not finite and rising, if there are more than 2**20 equal bins,
-            or if the labels are not one different name for each bin, or look like numbers.
+            If edges or bounds are not finite or not increasing, if there are more than 2**20 equal
+            bins, or if `labels` does not contain a different name for each bin, or contains a
+            number.
 
         Examples
         --------
@@ -301,7 +301,7 @@ class Domain(Uncached, tag="domain"):
         >>> Domain.bins([18], labels=["minor", "adult"], missing=True).decode([0, 2]).tolist()
         ['minor', None]
 
-        Equal bins with finite ends, for means and quantiles:
+        Bins of equal width between bounds, which have means and quantiles:
 
         >>> fifths = Domain.bins(5, bounds=(0, 100), clip=True)
         >>> fifths.categories.tolist()
@@ -315,7 +315,7 @@ class Domain(Uncached, tag="domain"):
         >>> years.categories[[0, 1, -1]].tolist()
         ['0 to 4', '5 to 9', '115 to 120']
 
-        Bins of money:
+        Bins for amounts of money:
 
         >>> Domain.bins(4, bounds=(100, 1_000_000), clip=True, scale="log").categories.tolist()
         ['[100, 1,000)', '[1,000, 10,000)', '[10,000, 100,000)', '[100,000, 1,000,000]']
@@ -363,12 +363,14 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def open(cls) -> Domain:
-        """Return the domain of all answers that have a canonical form.
+        """Return the domain of all answers, for clients whose server alone lists the categories.
 
         Returns
         -------
         Domain
-            A domain with 64-bit digests as codes. Clients of mechanisms that hash accept it.
+            A domain whose codes are 64-bit hashes of the answers. Clients can use it with oracles
+            that hash answers, such as OLH. An answer may be a text, a number, a date or a tuple of
+            these.
         """
         return OpenDomain()
 
@@ -381,33 +383,35 @@ class Domain(Uncached, tag="domain"):
         code: Mapping[str, float] | None = None,
         max_digits: int | None = None,
     ) -> StringDomain:
-        """Return the domain of all strings over an alphabet, without a list of the strings.
+        """Return the domain of all strings of letters of an alphabet; the strings are not listed.
 
         A client converts strings to Unicode's normal form C and cuts off letters beyond the maximum
-        length. So a longer string is counted together with all strings that have the same
-        beginning.
+        length. So all longer strings with the same beginning count as one string.
 
         Parameters
         ----------
         alphabet : str, default=None
-            The letters, in the order of their numbers. If `alphabet` and `code` are None, the
-            package's own code is used: letters, digits and signs of European languages, with their
-            frequencies in names of countries, languages and currencies in twelve languages in Latin
-            script (Unicode CLDR, under the Unicode License V3).
+            The letters; their order determines their numbers in the codes. If `alphabet` and `code`
+            are None, the package's own code is used: letters, digits and signs of European
+            languages, with their frequencies in names of countries, languages and currencies in
+            twelve languages in Latin script (Unicode CLDR, under the Unicode License V3).
         max_length : int, default=20
             Maximum number of letters of a string.
         code : mapping of str to float, default=None
-            The frequency of each letter in **public** texts, instead of `alphabet`; "" is the
-            frequency of ends of strings (if missing, every ninth letter is an end). Frequent
-            letters then have fewer digits.
+            Instead of `alphabet`: the frequency of each letter in **public** texts. The key "" is
+            the frequency of ends of strings; without this key, ends have the frequency of one in
+            nine letters. Clients encode letters as digits, and frequent letters then have fewer
+            digits.
         max_digits : int, default=None
-            With `code`, the maximum number of digits of a string over the field that an oracle
-            uses. If None, it is the average number for `max_length` letters.
+            With `code`: the maximum number of digits that encode a string, where the oracle
+            determines how many values a digit has. If None, it is the average number of digits of
+            `max_length` letters.
 
         Returns
         -------
         StringDomain
-            A domain with rows of letters as codes.
+            A domain in which the code of a string is a row with the numbers of its letters,
+            followed by zeros.
 
         Raises
         ------
@@ -432,21 +436,22 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def learned(cls, X: Values, name: str) -> Domain:
-        """Return the domain of users' values: the levels that X declares, or the values that occur.
+        """Return the domain of users' values: the levels of X, or the values that occur.
 
-        The values that occur are private, so use this domain only for simulations.
+        The set of values that occur is private information, so use such a domain only for
+        simulations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Users' values.
         name : str
-            The class to name in errors.
+            Name of the class that errors show.
 
         Returns
         -------
         Domain
-            The domain, sorted unless levels are declared.
+            The domain: the levels in their order, or the sorted values.
 
         Raises
         ------
@@ -471,8 +476,9 @@ class Domain(Uncached, tag="domain"):
         d = max(len(array) for array in lists)
         if n >= _MANY_USERS and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users, so no '
-                "frequency can be estimated. Bin continuous values, or declare fewer categories.",
+                f'{name} with categories="auto" found {d} distinct values among {n} users, which '
+                "is too many for estimates of their frequencies. Bin continuous values "
+                "(Domain.bins), or declare fewer categories in categories=.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -497,16 +503,16 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def edges(self) -> np.ndarray | None:
-        """The edges between `bins`, of shape (n_bins - 1,); None for any other domain."""
+        """In a domain of `bins`, the edges between bins, of shape (n_bins - 1,); else None."""
         bins = self._bins
         return None if bins is None else bins.edges
 
     @property
     def ends(self) -> np.ndarray | None:
-        """The outer and inner edges of bins between bounds, of shape (n_bins + 1,).
+        """In a domain of `bins` with bounds, the ends of the bins, (n_bins + 1,); else None.
 
-        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. None for any other
-        domain, and if one category is a missing number.
+        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. Also None if there is a
+        category for missing numbers.
         """
         bins = self._bins
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
@@ -543,13 +549,13 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def clipped_to(self) -> str:
-        """The bounds to which the numbers of `bins` are clipped, as text; "" for other domains."""
+        """If numbers are clipped to the bounds of `bins`, these bounds as text; otherwise ""."""
         bins = self._bins
         return "" if bins is None or not bins.clip else bins.shown_bounds
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Sentences on clipped numbers, for a report of an estimate."""
+        """The sentences about clipped numbers that a report of an estimate must contain."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
             f"Statements about numbers outside of {factor.shown_bounds}: these numbers were "
@@ -560,7 +566,7 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def flags(self) -> dict[str, np.ndarray]:
-        """Marks of the first and the last bin, if these contain clipped numbers."""
+        """A flag that marks the bins with clipped numbers; empty if no numbers are clipped."""
         bins = self._bins
         if bins is None or not bins.clip:
             return {}
@@ -570,10 +576,10 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def stand_in(self) -> Any:
-        """The default value that a client with ``missing="report"`` reports for missing answers.
+        """The value that a client with ``missing="report"`` uses in place of a missing answer.
 
-        It is None if None is a category, and otherwise the last category; a tuple for several
-        columns.
+        It is None if None is a category, and otherwise the last category. For several columns, it
+        is a tuple with this value for each column.
         """
         lists = [factor.listed for factor in self._factors]
         defaults = tuple(None if None in listed else listed[-1] for listed in lists)
@@ -586,7 +592,7 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def labels(self) -> np.ndarray:
-        """The categories with a name for missing answers, of shape (d,)."""
+        """The categories as tables show them, (d,): the name of None replaces None."""
         if len(self._factors) == 1:
             return self._factors[0].labels
         if all(factor.labels is factor.categories for factor in self._factors):
@@ -600,7 +606,7 @@ class Domain(Uncached, tag="domain"):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the categories in their order, the same on every machine."""
+        """SHA-256 hash of the categories in their order, which is the same on every machine."""
         edges = [("edges", *own) for own in self._own_edges()]
         return list_digest([*self.categories.tolist(), *edges])
 
@@ -621,7 +627,7 @@ class Domain(Uncached, tag="domain"):
         return None if place < 0 or number != number else place
 
     def n_clipped(self, columns: list[np.ndarray]) -> int | None:
-        """Count the values that `encode_columns` clips.
+        """Return the number of users' numbers outside of the bounds, which `encode_columns` clips.
 
         Parameters
         ----------
@@ -631,33 +637,33 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         int or None
-            The number; None if the domain has no ``clip=True``.
+            The number of clipped values; None if no column has bins with ``clip=True``.
         """
         counts = [bins.n_clipped(x) for bins, x in self._binned(columns) if bins.clip]
         return sum(counts) if counts else None
 
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
-        """Warn once if users' values are whole, but their bins are not bins of whole numbers.
+        """Warn once if all values are whole numbers, but the bins lack ``integers=True``.
 
         Parameters
         ----------
         columns : list of ndarray of shape (n_samples,)
             One array per column.
         name : str
-            The class to name.
+            Name of the class that the warning shows.
         """
         if any(bins.are_whole(x) for bins, x in self._binned(columns)):
-            text = f"{name} got only whole numbers, for which means and quantiles of bins are up "
-            text += "to half a number too large. Declare Domain.bins(.., integers=True)."
+            text = f"{name} got only whole numbers, but its bins are for all real numbers. Means "
+            text += "are up to 0.5 too large. Declare Domain.bins(.., integers=True)."
             warn_once(text, UserWarning, "bins of whole numbers")
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
-        """Return the columns of binned numbers, each with its bins."""
+        """For each column whose categories are bins, return its bins and its values."""
         pairs = zip(self._factors, columns, strict=False)
         return [(bins, np.asarray(x)) for bins, x in pairs if isinstance(bins, BinList)]
 
     def _own_edges(self) -> list[list[float]]:
-        """Return the edges of bins that have other names than their edges."""
+        """Return the exact edges of the bins of each column, if the names of the bins hide them."""
         lists = [factor for factor in self._factors if isinstance(factor, BinList)]
         named = [bins for bins in lists if bins.own_names]
         return [(bins.edges if bins.bounds is None else bins.ends).tolist() for bins in named]
@@ -684,7 +690,7 @@ class Domain(Uncached, tag="domain"):
         return f"Domain({' x '.join(f'({factor.shown})' for factor in self._factors)})"
 
     def closed(self) -> Domain:
-        """Return the domain itself, or raise if it has no list of categories.
+        """Return the domain itself; raise ValueError if it is open and so lists no categories.
 
         Returns
         -------
@@ -707,7 +713,7 @@ class Domain(Uncached, tag="domain"):
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Values in any container.
         name : str, default="Domain"
-            The class to name in errors.
+            Name of the class that errors show.
 
         Returns
         -------
@@ -722,14 +728,14 @@ class Domain(Uncached, tag="domain"):
         return self.encode_columns(self.columns_of(X, name), name)
 
     def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
-        """Return the columns of users' values, as `encode_columns` expects them.
+        """Split users' values into columns, in the form that `encode_columns` expects.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Values in any container.
         name : str
-            The class to name in errors.
+            Name of the class that errors show.
 
         Returns
         -------
@@ -739,14 +745,14 @@ class Domain(Uncached, tag="domain"):
         return as_columns(X, name)
 
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        """Return codes like `encode`, for columns that `as_columns` returned.
+        """Return the code of each user's value, like `encode`, from separate columns.
 
         Parameters
         ----------
         columns : list of ndarray of shape (n_samples,)
             One array per column.
         name : str
-            The class to name in errors.
+            Name of the class that errors show.
 
         Returns
         -------
@@ -756,16 +762,16 @@ class Domain(Uncached, tag="domain"):
         if len(self._factors) == 1:
             if len(columns) > 1 and not any(isinstance(c, tuple) for c in self.categories.tolist()):
                 raise ValueError(
-                    f"{name} expects one column but got {len(columns)}. Pass a single column, such "
-                    "as X['column'], or use ColumnOracle(domains={..}) for several columns."
+                    f"{name} expects one column, got {len(columns)} columns. Pass a single column, "
+                    "such as X['column'], or use ColumnOracle(domains={..}) for several columns."
                 )
             values = _as_one_column(columns)
             return self._factors[0].encode(values, name).astype(self._dtype, copy=False)
         if len(columns) != len(self._factors):
             n = len(self._factors)
             raise ValueError(
-                f"{name} expects the {n} columns of its domain, got {len(columns)}. Pass these "
-                "columns in the order of the domain."
+                f"{name} expects the {n} columns of its domain, got {len(columns)} columns. Pass "
+                "exactly these columns, in the order of the domain."
             )
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for i, (factor, column) in enumerate(zip(self._factors, columns, strict=True), 1):
@@ -788,7 +794,7 @@ class Domain(Uncached, tag="domain"):
         return self.categories[np.asarray(codes)]
 
     def word_digests(self) -> np.ndarray:
-        """Return a 64-bit digest of each category, which hash functions use as their input.
+        """Return a 64-bit hash of each category, which is the input of oracles' hash functions.
 
         Returns
         -------
@@ -798,14 +804,15 @@ class Domain(Uncached, tag="domain"):
         digests = [word_digest(c) for c in self.categories.tolist()]
         if len(set(digests)) < len(digests):
             raise ValueError(
-                "Two categories are the same text in Unicode's normal form C "
-                "(unicodedata.normalize), and therefore the same answer. Omit one of them."
+                "Domain contains two texts that differ only in their Unicode encoding, and are "
+                "therefore the same answer. Omit one of them; unicodedata.normalize('NFC', text) "
+                "shows which texts agree."
             )
         return np.array(digests, dtype=np.uint64)
 
 
 def digest_causes(domain: Domain | None) -> DigestCauses:
-    """Return the settings on which the digest of a domain depends, in general terms for None."""
+    """Return the settings that may differ if two domains have different digests (hashes)."""
     return _ANY_CAUSES if domain is None else domain._digest_causes
 
 
@@ -815,7 +822,7 @@ def has_bins(domain: Any) -> bool:
 
 
 def ends_of(domain: Any, name: str) -> np.ndarray:
-    """Return the outer and inner edges of the bins of a domain.
+    """Return the ends of the bins of a domain, from the lower bound to the upper bound.
 
     Shapes: -> (n_bins + 1,).
     domain: the domain of an estimate; None if only the categories are known.
@@ -832,7 +839,7 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
 
 
 def is_log(ends: np.ndarray | None) -> bool:
-    """Return whether bins have similar widths on a logarithmic axis, and should be drawn on it."""
+    """Return whether bins should be drawn on a logarithmic axis, where their widths are similar."""
     # Chosen by hand: ages in bins of growing width stay on a linear axis.
     if ends is None or ends[0] <= 0:
         return False
@@ -842,14 +849,14 @@ def is_log(ends: np.ndarray | None) -> bool:
 
 
 class UnlistedDomain(Domain):
-    """Base of the domains with categories that are not enumerated."""
+    """Base class of domains that do not list their categories, such as all strings."""
 
     _why: str  # the reason and the remedy, for errors
     _key: Any  # equal in equal domains
 
     @property
     def categories(self) -> np.ndarray:
-        """Not enumerated; the error shows the remedy."""
+        """Raise ValueError with a remedy, because the categories are not listed."""
         raise ValueError(self._why)
 
     def __eq__(self, other: object) -> bool:
@@ -860,7 +867,7 @@ class UnlistedDomain(Domain):
 
 
 class OpenDomain(UnlistedDomain, tag="open-domain"):
-    """All answers that have a canonical form; their codes are 64-bit digests."""
+    """The domain of all answers: the code of an answer is its 64-bit hash."""
 
     is_open = True
     size = 0
@@ -869,7 +876,7 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
     stand_in = None
     _key = "open"
     _why = (
-        "An open domain has no list of categories, because it is only for clients. On a server, "
+        "Domain.open() has no list of categories, because it is only for clients. On a server, "
         "list the categories to count in categories=."
     )
 
@@ -889,10 +896,10 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
 
 
 class StringDomain(UnlistedDomain, tag="string-domain"):
-    """All strings over an alphabet, as `Domain.strings` returns them; its size counts letters."""
+    """The domain of all strings of letters of an alphabet; `size` is the number of letters."""
 
     _why = "The strings over an alphabet are not enumerated. Use StringOracle."
-    is_stood_in = False  # whether a default value replaces values without a code
+    is_stood_in = False  # whether `stand_in` replaces values that are not valid strings
     _digest_causes = DigestCauses(
         domain="the letters, max_length or n_found",
         parts="another n_found or expected_n_users",
@@ -917,16 +924,19 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
                 )
         if max_digits is not None and weights is None:
             raise ValueError(
-                f"{name} got max_digits={max_digits} without code=. Use max_length= instead."
+                f"{name} got max_digits={max_digits} without code=. Omit max_digits=, and limit "
+                "the length of strings by max_length=."
             )
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
-        # Half of a surrogate pair is not a letter, and files cannot contain it.
+        # A single surrogate (half of a character in UTF-16) is not a letter; files cannot contain
+        # it.
         is_text = is_text and not any("\ud800" <= letter <= "\udfff" for letter in alphabet)
         is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
         if not is_fine or not all(unicodedata.is_normalized("NFC", x) for x in alphabet):
             raise ValueError(
-                f"{name} got the alphabet {alphabet!r}. Pass different letters in Unicode's normal "
-                'form C (unicodedata.normalize), such as "0123456789".'
+                f"{name} got the alphabet {alphabet!r}. Pass a string of different letters in "
+                "Unicode's normal form C (see unicodedata.normalize), such as "
+                '"0123456789".'
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)
@@ -935,7 +945,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         self._weights = None if weights is None else _whole_weights(weights, self.size, name)
 
     def coder(self, order: int) -> StringCoder:
-        """Return the map from strings to digits of the field of this order."""
+        """Return the object that encodes strings as digits, where a digit has `order` values."""
         length = self.max_length
         if self._weights is not None:
             words = huffman_words(self._weights, order)
@@ -949,16 +959,16 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
 
     @property
     def stand_in(self) -> str:
-        """The default value: the last letter of the alphabet."""
+        """The value that replaces an invalid or missing string: the last letter of the alphabet."""
         return self.alphabet[-1]
 
     def text(self, letters: Sequence[int]) -> str:
-        """Return letters as a text, without an end mark."""
+        """Return the text with these numbers of letters, up to the first 0, which marks the end."""
         return "".join(self.alphabet[letter - 1] for letter in letters if letter)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the alphabet, the lengths and the code, the same on every machine."""
+        """SHA-256 hash of the alphabet, the lengths and the code, the same on every machine."""
         return list_digest(["strings", self.alphabet, *map(str, self._key[1:])])
 
     @property
@@ -972,7 +982,8 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
     def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
-                f"{name} expects one string per user, got {len(columns)} columns. Pass one column."
+                f"{name} expects one string per user, got {len(columns)} columns. Pass a single "
+                "column of strings."
             )
         strings = columns[0].tolist()
         for user, value in enumerate(strings):
@@ -1009,13 +1020,13 @@ _MOST_LETTERS = 1 << 10  # a guard; searches of strings do not reach this length
 
 @lru_cache(maxsize=1)
 def _frequent_letters() -> dict[str, int]:
-    """Return the frequencies of letters in public texts, which `.ci/letter_code.py` counts."""
+    """Return the frequencies of letters in public texts, which `.ci/letter_code.py` has counted."""
     text = files(__package__).joinpath("data/letters.json").read_text("utf-8")
     return dict(json.loads(text)["letters"])
 
 
 def _whole_weights(weights: Sequence[float], size: int, name: str) -> tuple[int, ...]:
-    """Return frequencies as whole numbers, so that all machines compute the same code."""
+    """Round frequencies of letters to integers, so that all machines compute the same code."""
     array = np.asarray(weights, dtype=float)
     if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
         raise ValueError(
@@ -1032,7 +1043,7 @@ Categories: TypeAlias = (
 
 
 def _as_one_column(columns: list[np.ndarray]) -> np.ndarray:
-    """Return the single column, or the rows of several columns as tuples."""
+    """Return a single column unchanged, or several columns as one array of tuples."""
     if len(columns) == 1:
         return columns[0]
     return objects(list(zip(*(column.tolist() for column in columns), strict=True)))

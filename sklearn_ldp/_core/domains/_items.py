@@ -1,4 +1,4 @@
-"""Sets of items: several categories of a list for each user, from any container to codes."""
+"""Domains in which each user has a set of items, and the conversion of such sets to codes."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _MOST_CELLS = 1 << 27  # maximum of users times items of the longest list: a gig
 
 
 class ItemRows(NamedTuple):
-    """The concatenated lists of all users."""
+    """The lists of items of all users, concatenated into one array."""
 
-    items: np.ndarray  # (n_items,): items; for an indicator matrix, places of categories
+    items: np.ndarray  # (n_items,): the items; for an indicator matrix, their column numbers
     lengths: np.ndarray  # (n_users,): number of items of each user
     n_columns: int | None = None  # number of columns of an indicator matrix
     numbers: np.ndarray | None = None  # (n_items,): the number of each item, if items have numbers
 
 
 def item_rows(X: Values, name: str) -> ItemRows:
-    """Return the lists of users from any container of lists."""
+    """Return the users' lists of items, from a list of lists, a 0/1 matrix or a column of lists."""
     X = read_once(X)
     columns = table_columns(X)
     source: Any = X if columns is None or len(columns) != 1 else columns[0]
@@ -70,16 +70,16 @@ def item_rows(X: Values, name: str) -> ItemRows:
         row = next(i for i, items in enumerate(lists) if type(items) in wrong_types)
         kind = "missing value" if is_missing(lists[row]) else type(lists[row]).__name__
         raise ValueError(
-            f"{name} expects a list of items for each user, got a {kind} at position {row}, which "
-            "is not shown because errors of clients are logged. Pass a single item as a list, "
-            "['a'], and [] for a user without items."
+            f"{name} expects a list of items for each user, got a {kind} at position {row} (not "
+            "shown, because errors of clients are logged). Pass a single item as a list, ['a'], "
+            "and [] for a user without items."
         )
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return ItemRows(objects(list(chain.from_iterable(lists))), lengths)
 
 
 def _arrow_rows(column: Any) -> ItemRows | None:
-    """Return the lists of an Arrow column, ten times as fast as by Python lists; or None."""
+    """Return the lists of an Arrow column, ten times as fast as from Python lists; else None."""
     column = arrow_column(column)
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if not hasattr(column, "value_lengths") or column.null_count:
@@ -92,9 +92,11 @@ _LISTS = (list, tuple, AbstractSet, np.ndarray)
 
 
 class ItemDomain(Domain, tag="item-domain"):
-    """Sets of categories: a code is a row of places from 1 on in falling order, then zeros.
+    """A domain in which an answer is a set of items; a code is a row of numbers, one per item.
 
-    In an open domain, digests replace the places.
+    The number of an item is its position in the list of items, counted from 1. The numbers are in
+    decreasing order, and zeros fill the row. In an open domain, the numbers are hashes of the
+    items.
     """
 
     # items: the categories.
@@ -124,7 +126,7 @@ class ItemDomain(Domain, tag="item-domain"):
 
     @property
     def stand_in(self) -> list[Any]:
-        """The empty set."""
+        """The answer that replaces a missing answer: the empty set."""
         return []
 
     def closed(self) -> Domain:
@@ -141,11 +143,11 @@ class ItemDomain(Domain, tag="item-domain"):
         return [item_rows(X, name)]
 
     def places_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the place of the category of each code, from 1 on; 0 for no category."""
+        """Return the item number (from 1 on) in each entry of the codes; 0 means no item."""
         return codes
 
     def n_clipped(self, columns: list[Any]) -> int:
-        """Count the users who have more items than a report can contain."""
+        """Return the number of users who have more than `max_items` items."""
         items, lengths, *_ = columns[0]
         starts = np.cumsum(lengths) - lengths
         users = np.flatnonzero(lengths > self.max_items)
@@ -158,30 +160,30 @@ class ItemDomain(Domain, tag="item-domain"):
         width = max(int(rows.lengths.max(initial=0)), 1)
         if not 0 < n * width <= _MOST_CELLS:
             raise ValueError(
-                f"{name} needs at least 1 sample, and at most {_MOST_CELLS:,} items, got {n:,} "
-                f"users with up to {width:,} items. Shorten the lists, or add fewer users at a "
-                "time (partial_fit)."
+                f"{name} needs at least 1 sample, and users times items of the longest list must "
+                f"be at most {_MOST_CELLS:,}; got {n:,} users with up to {width:,} items. Shorten "
+                "the lists, or add fewer users at a time with partial_fit."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)
         table = np.sort(table, axis=1)[:, ::-1]
         is_repeated = (table[:, 1:] == table[:, :-1]) & (table[:, 1:] > 0)
         if is_repeated.any():
-            text = f"{name} got lists that contain an item twice, and counts the item once."
+            text = f"{name} got a list that contains an item twice. Such an item counts once."
             warn_once(text, UserWarning, f"{name}: an item twice")
             table[:, 1:][is_repeated] = 0
             table = np.sort(table, axis=1)[:, ::-1]
         return table
 
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
-        """Return the codes of all items, in their order."""
+        """Return the number of each item: its position in the list of items, from 1 on."""
         if self.is_open and rows.n_columns is None:
             # The digest 0 would occur once in 2**64 items. It becomes 1, because 0 means no item.
             return np.array([max(word_digest(item), 1) for item in rows.items], dtype=np.uint64)
         if rows.n_columns not in (None, self.size):
             raise ValueError(
-                f"{name} expects a matrix with a column for each of its {self.size} categories, "
-                f"got {rows.n_columns} columns. Pass lists of items, or such a matrix."
+                f"{name} expects a matrix with one column for each of its {self.size} categories, "
+                f"got {rows.n_columns} columns. Add the missing columns, or pass lists of items."
             )
         if rows.n_columns is not None:
             return rows.items + 1
@@ -196,7 +198,7 @@ class ItemDomain(Domain, tag="item-domain"):
 
 
 class KeyValueDomain(ItemDomain, tag="key-value-domain"):
-    """Items with a number between bounds each; a code is a place and a point of a grid."""
+    """Sets of items in which each item has a number, such as a rating; a code encodes both."""
 
     N_LEVELS = 1 << 16  # steps of the grid
 
@@ -241,8 +243,8 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
             ValueError,
         ):  # their text shows a value, and errors of clients are logged
             raise ValueError(
-                f"{name} got an item without a number, which is not shown because errors of "
-                "clients are logged. Omit items without numbers."
+                f"{name} got an item without a number (not shown, because errors of clients are "
+                "logged). Omit items without numbers."
             ) from None
         return [ItemRows(objects([*chain.from_iterable(rows)]), lengths, None, np.array(numbers))]
 

@@ -1,4 +1,4 @@
-"""The list of categories of one column: from values to codes, and the rules for valid lists.
+"""The list of categories of one column, which converts values to codes, and checks of such lists.
 
 Integers never pass through float64, so 2**53 and 2**53 + 1 stay different.
 """
@@ -42,7 +42,7 @@ _MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
 
 class CategoryList(Uncached, tag="category-list"):
-    """A read-only list of distinct categories, and the map from values to their positions."""
+    """A read-only list of distinct categories, which also maps values to their positions."""
 
     #: Whether tables keep the order of the categories, for example of a scale.
     is_ordered = False
@@ -87,10 +87,10 @@ class CategoryList(Uncached, tag="category-list"):
         return named_missing(self.categories, self.missing_name)
 
     def naming_missing(self, name: Any, of: str) -> CategoryList:
-        """Return the list with a category for missing answers, of this name."""
+        """Return a copy in which the category None, added if necessary, is shown with this name."""
         if not isinstance(name, str) or not name or name in self.listed:
             raise ValueError(
-                f"{of} needs missing= to be a name that is not one of its categories, got "
+                f"{of} needs missing= to be a text that is not one of its categories, got "
                 f"{name!r}. Use another name, such as 'no answer'."
             )
         has_missing = None in self.listed
@@ -101,17 +101,17 @@ class CategoryList(Uncached, tag="category-list"):
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
-        """The place of each category."""
+        """The position (code) of each category."""
         return {category: i for i, category in enumerate(self.listed)}
 
     @property
     def shown(self) -> str:
-        """The first categories, for errors and representations."""
+        """A text with the first three categories, for errors and `repr`."""
         first = ", ".join(repr(c) for c in self.categories[:3].tolist())
         return first if self.size <= 3 else f"{first}, ..."
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
-        """Return the codes of values; raise ValueError if a value is not a category."""
+        """Return the code of each value; raise ValueError if a value is not a category."""
         self._refuse_rounded(values.levels if isinstance(values, LevelColumn) else values, name)
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
@@ -130,7 +130,7 @@ class CategoryList(Uncached, tag="category-list"):
 
     @cached_property
     def _has_large(self) -> bool:
-        """Whether a category is an integer whose neighbor is the same float."""
+        """Whether a category is an integer so large that the next integer is the same float."""
         array = self.categories
         if array.dtype.kind in "iu":
             return int(array.max(initial=0)) >= 1 << 53 or int(array.min(initial=0)) <= -1 << 53
@@ -139,7 +139,7 @@ class CategoryList(Uncached, tag="category-list"):
         )
 
     def _refuse_rounded(self, values: np.ndarray, name: str) -> None:
-        """Raise ValueError if values are floats that may have been other integers."""
+        """Raise ValueError if values are floats so large that they may have been other integers."""
         # pandas reads integers as floats if the column has an empty cell.
         if not self._has_large or values.dtype.kind not in "fO":
             return
@@ -152,7 +152,7 @@ class CategoryList(Uncached, tag="category-list"):
             )
 
     def places(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes of values, int64; -1 for a value that is no category."""
+        """Return the code of each value, int64; -1 for a value that is not a category."""
         if self._first is not None and values.dtype.kind in "iu":
             # The categories are consecutive integers, so a subtraction suffices.
             is_category = (values >= self._first) & (values <= self._first + self.size - 1)
@@ -173,7 +173,7 @@ class CategoryList(Uncached, tag="category-list"):
         return codes
 
     def _table(self, dtype: np.dtype) -> HashTable | None:
-        """Return the table of the values of a type; None if there is none."""
+        """Return the hash table for values of a NumPy type; None if this type has no table."""
         if dtype not in self._tables:
             self._tables.clear()  # one type at a time, because texts have a type for each length
             self._tables[dtype] = self._new_table(dtype)
@@ -212,8 +212,8 @@ class CategoryList(Uncached, tag="category-list"):
         if is_missing(value):
             refuse_missing(name, where)
         remedy = (
-            f"{where}; its {self.size} categories are {self.shown}. The domain is public. List "
-            "every category in categories=, including a category for all other values."
+            f"{where}; its {self.size} categories are {self.shown}. List every category in "
+            'categories=, or first replace other values by a listed category such as "other".'
         )
         if isinstance(value, (list, np.ndarray)):
             remedy += _NO_LISTS
@@ -237,10 +237,10 @@ _CHUNK = 1 << 14  # rows
 
 
 class HashTable:
-    """A table from values of one NumPy type to codes: at most one category has each slot.
+    """A hash table from values of one NumPy type to codes, without collisions between categories.
 
-    The slot of a value is the first bits of its hash. A value is compared with the category that
-    has the same slot.
+    The first bits of a value's hash are its slot in the table. The value is compared with the only
+    category in this slot.
     """
 
     # A binary search among sorted categories is 3 times as slow for 10 numbers or instants, and 10
@@ -260,7 +260,7 @@ class HashTable:
 
     @classmethod
     def of(cls, categories: np.ndarray, codes: np.ndarray) -> HashTable | None:
-        """Return a table of categories; None if there are no categories, or too many."""
+        """Return a hash table of categories; None if there are no categories, or too many."""
         n_bits = 2 * len(categories).bit_length() - 1  # then half of all factors succeed
         rng = np.random.default_rng(0)
         for _ in range(_TRIALS if 0 < n_bits <= _MOST_BITS else 0):
@@ -271,7 +271,7 @@ class HashTable:
         return None
 
     def codes_of(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes of values of the same type; -1 for a value that is no category."""
+        """Return the code of each value, which has the table's type; -1 if it is not a category."""
         codes = np.empty(len(values), dtype=np.int64)
         for start in range(0, len(values), _CHUNK):  # bounds the memory of the comparison
             part = values[start : start + _CHUNK]
@@ -281,7 +281,7 @@ class HashTable:
         return codes
 
     def _slots(self, values: np.ndarray) -> np.ndarray:
-        """Return the first bits of the hashes of values."""
+        """Return the slot of each value: the first bits of its hash."""
         if values.dtype.kind == "U":
             letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
             powers = np.cumprod(np.full(letters.shape[1], self._factor))
@@ -294,7 +294,7 @@ class HashTable:
 
 
 class BinList(CategoryList, tag="bin-list"):
-    """The bins between edges; a number has the code of its bin."""
+    """A list of categories that are bins; the code of a number is the position of its bin."""
 
     # `Domain.bins` describes the parameters and the errors.
     is_ordered = True
@@ -315,8 +315,8 @@ class BinList(CategoryList, tag="bin-list"):
     ) -> None:
         if not isinstance(clip, bool) or (clip and bounds is None):
             raise ValueError(
-                f"Domain.bins needs clip= to be True or False, and True only with bounds=, got "
-                f"{clip!r} with bounds={bounds!r}."
+                f"Domain.bins got clip={clip!r} with bounds={bounds!r}. Pass clip=False, or pass "
+                "bounds= together with clip=True."
             )
         low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
         inner = _inner_edges(edges, low, high, scale, integers)
@@ -324,13 +324,16 @@ class BinList(CategoryList, tag="bin-list"):
         ends = np.array([low, *inner, high + integers])
         if integers and np.any(ends != np.floor(ends)):
             raise ValueError(
-                f"Domain.bins(integers=True) needs whole edges and bounds, got {edges!r} and "
-                f"bounds={bounds!r}. Round them."
+                f"Domain.bins(integers=True) needs whole edges and bounds, got edges={edges!r} and "
+                f"bounds={bounds!r}. Round the edges and the bounds."
             )
         if np.any(np.diff(ends) <= 0):
             between = "" if bounds is None else f" between the bounds {low:g} and {high:g}"
             whole = ", and a whole number for each bin" * integers
-            raise ValueError(f"Domain.bins needs edges that rise{between}{whole}, got {edges!r}.")
+            raise ValueError(
+                f"Domain.bins needs edges in increasing order{between}{whole}, got {edges!r}. "
+                "Sort the edges, and remove repeated edges."
+            )
         shown = number_texts(ends.tolist())
         if len(set(shown)) < len(shown):
             shown = [repr(end) for end in ends.tolist()]
@@ -362,11 +365,11 @@ class BinList(CategoryList, tag="bin-list"):
         are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
         are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
         if not are_alike or np.any(np.diff(self.ends) <= 0):
-            raise ValueError("its bins do not rise, or do not belong to its categories")
+            raise ValueError("its bins are not in increasing order, or do not match its categories")
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The smallest and the largest number; None if the first and last bin are open."""
+        """The lower end of the first bin and the upper end of the last bin; None without bounds."""
         if not np.isfinite(self.ends[0]):
             return None
         half = self.integers / 2
@@ -392,14 +395,14 @@ class BinList(CategoryList, tag="bin-list"):
         return np.where(np.isnan(values), self.of_missing, places)
 
     def n_clipped(self, values: np.ndarray) -> int:
-        """Count the values that clipping changes."""
+        """Return the number of values outside of the bounds."""
         try:
             return int(np.count_nonzero(self._are_outside(self._numbers(values))))
         except (TypeError, ValueError):  # names of bins
             return 0
 
     def are_whole(self, values: np.ndarray) -> bool:
-        """Return whether values are whole numbers, but the bins are not bins of whole numbers."""
+        """Return whether all values are whole numbers although the bins lack ``integers=True``."""
         # The centers of such bins are wrong by up to half a number, which is little if the range
         # has more than a thousand numbers (chosen by hand). A few users may have whole numbers by
         # chance, or as an example.
@@ -432,7 +435,7 @@ class BinList(CategoryList, tag="bin-list"):
         except (TypeError, ValueError):  # no number
             number = np.nan
         if self.integers and number % 1 > 0:
-            remedy = "but its bins are of whole numbers. Round it, or omit integers=True."
+            remedy = "but its bins contain only whole numbers. Round it, or omit integers=True."
             raise UnknownValueError(
                 f"{name} got {value!r} at position {position}{where}, {remedy}",
                 f"{name} got a number that is not whole at position {position}{where}, which is "
@@ -445,7 +448,7 @@ class BinList(CategoryList, tag="bin-list"):
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float; an integer beyond all floats is infinite."""
+    """Return a number as a float; an integer that is too large for a float becomes infinity."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         raise TypeError
     if isinstance(value, str) and "_" in value:  # valid in Python's source, but not in data
@@ -457,19 +460,19 @@ def _as_float(value: Any) -> float:
 
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
-    """Return the bounds of a number: two finite numbers that rise."""
+    """Return `bounds` as two floats; raise ValueError unless they are finite and increasing."""
     array = as_numbers(bounds, kinds="iuf")
     with np.errstate(over="ignore", invalid="ignore"):
         if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
             return float(array[0]), float(array[1])
     raise ValueError(
-        f"{name} got bounds={bounds!r}. Pass two finite numbers with a larger second number, such "
-        "as (0, 100). Choose them without the users' values, because bounds are public."
+        f"{name} got bounds={bounds!r}. Pass two finite numbers, the smaller first, such as (0, "
+        "100). Choose them without the users' values, because bounds are public."
     )
 
 
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
-    """Raise UnknownValueError for a number outside of the bounds."""
+    """Raise UnknownValueError because a user's number is outside of the bounds."""
     bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
     remedy = "Clip the numbers (numpy.clip, or clip=True of Domain.bins and LocalMean), or use "
     remedy += "wider bounds."
@@ -483,23 +486,28 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
 def _inner_edges(
     edges: Any, low: float, high: float, scale: str, integers: bool = False
 ) -> np.ndarray:
-    """Return the edges between bins, of shape (n_bins - 1,)."""
+    """Return the edges between bins, of shape (n_bins - 1,); raise ValueError for invalid edges."""
     if scale not in ("linear", "log"):
         raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
-            f'Domain.bins(scale="log") got {edges!r} and the lower bound {low:g}. Pass a number of '
-            "bins and bounds above 0; with clip=True the first bin contains all smaller numbers."
+            f'Domain.bins(scale="log") got edges={edges!r} and the lower bound {low:g}. Pass a '
+            "number of bins, and bounds above 0; with clip=True the first bin also contains all "
+            "smaller numbers."
         )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
         if not np.isfinite(low):
             raise ValueError(
-                f"Domain.bins needs bounds= for a number of equal bins, got {n} without bounds. "
-                f"Use Domain.bins({n}, bounds=(0, 100)), or for an edge Domain.bins([{n}])."
+                f"Domain.bins got the number of bins {n} without bounds=. For equal bins use "
+                f"Domain.bins({n}, bounds=(0, 100)); for a single edge at this number use "
+                f"Domain.bins([{n}])."
             )
         if not 2 <= n <= _MAX_BINS:
-            raise ValueError(f"Domain.bins supports 2 to {_MAX_BINS:,} equal bins, got {n:,}.")
+            raise ValueError(
+                f"Domain.bins supports 2 to {_MAX_BINS:,} equal bins, got {n:,}. Pass another "
+                "number of bins."
+            )
         if scale == "linear" and integers:
             return low + (high - low + 1) * np.arange(1, n) // n
         if scale == "linear":
@@ -511,12 +519,15 @@ def _inner_edges(
         return np.rint(rising) if integers else rising
     array = as_numbers(edges)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise ValueError(f"Domain.bins needs a list of finite edges, got {edges!r}.")
+        raise ValueError(
+            f"Domain.bins needs a number of bins or a list of finite edges, got {edges!r}. For "
+            "example pass [18, 40, 65]."
+        )
     return array
 
 
 def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
-    """Return names such as "< 18", "[18, 40)" and ">= 40", or "[40, 100]" for the last bin."""
+    """Return names such as "< 18", "[18, 40)" and ">= 40"; with bounds, the last is "[40, 100]"."""
     names = [f"[{low}, {high})" for low, high in pairwise(shown)]
     if is_bounded:
         return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
@@ -524,7 +535,7 @@ def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
 
 
 def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
-    """Return names of whole numbers such as "18 to 39"; a stop is the number after the last."""
+    """Return names of ranges of whole numbers, such as "18 to 39" for start 18 and stop 40."""
     numbers = np.ravel([starts, stops - 1])
     first, last = np.reshape(number_texts(numbers.tolist()), (2, -1)).tolist()
     pairs = zip(first, last, strict=True)
@@ -532,18 +543,18 @@ def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
 
 
 def _check_labels(labels: Any, n_bins: int) -> None:
-    """Raise ValueError unless there is a label for each bin, and no label looks like a number."""
+    """Raise ValueError unless there is one label for each bin, and no label is a number."""
     listed = [] if isinstance(labels, str) else list(labels)
     if len(listed) != n_bins or not all(isinstance(label, str) for label in listed):
         raise ValueError(
-            f"Domain.bins needs labels= to be {n_bins} strings, got {labels!r}. Pass one for each "
-            "bin, and missing=True for missing numbers."
+            f"Domain.bins needs labels= to be {n_bins} strings, got {labels!r}. Pass one label for "
+            "each bin; for missing numbers pass missing=True instead of a label."
         )
     numbers = [label for label in listed if _is_number(label)]
     if numbers:
         raise ValueError(
-            f"Domain.bins got the label {numbers[0]!r}, but values that are numbers are sorted "
-            f"into bins. Use a label like {f'bin {numbers[0]}'!r}."
+            f"Domain.bins got the label {numbers[0]!r}, which is a number and could be mistaken "
+            f"for a user's value. Use a label like {f'bin {numbers[0]}'!r}."
         )
 
 
@@ -557,7 +568,7 @@ def _is_number(text: str) -> bool:
 
 # -- rules for lists of categories -----------------------------------------------------------------
 def lists_of(categories: Any, name: str) -> list[CategoryList]:
-    """Return the list of categories of each column of a specification."""
+    """Return one list of categories for each column that an argument `categories` describes."""
     is_list = isinstance(categories, (list, tuple))
     if is_list and categories and all(_is_column(column) for column in categories):
         return [one_list(column, name) for column in categories]
@@ -565,12 +576,12 @@ def lists_of(categories: Any, name: str) -> list[CategoryList]:
 
 
 def _is_column(column: Any) -> bool:
-    """Return whether an element of a list contains a column's categories."""
+    """Return whether an element of `categories` is itself a list of a column's categories."""
     return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
 
 
 def one_list(categories: Any, name: str) -> CategoryList:
-    """Return the list of categories of one column."""
+    """Return the list of categories of one column, from any form that `Domain` accepts."""
     if hasattr(categories, "encode_columns"):  # a Domain
         factors = categories._factors
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
@@ -586,14 +597,15 @@ def one_list(categories: Any, name: str) -> CategoryList:
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
         raise ValueError(
-            f"{name} got a dtype without categories. Pass one such as CategoricalDtype(['a', 'b'])."
+            f"{name} got a dtype without categories. Pass a dtype such as CategoricalDtype(['a', "
+            "'b'])."
         )
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:
             raise ValueError(
-                f"{name} supports at most {_MOST_NUMBERED:,} numbered categories, got {n:,}. Use "
-                "Domain.open(), which has no list."
+                f"{name} supports an integer of at most {_MOST_NUMBERED:,} as categories=, got "
+                f"{n:,}. On clients use Domain.open(), which lists no categories."
             )
         array = np.arange(max(n, 0))
     else:
@@ -602,7 +614,7 @@ def one_list(categories: Any, name: str) -> CategoryList:
 
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:
-    """Return the categories; raise ValueError if they are not distinct, or fewer than two."""
+    """Return the categories; raise ValueError unless there are at least two, all different."""
     if len(array) >= 2 and array.dtype.kind in "iu":  # faster; most large domains are numbers
         in_order = array if _is_rising(array) else np.sort(array)
         if _is_rising(in_order):
@@ -612,7 +624,8 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
         counts = Counter(items)
     except TypeError as error:
         raise ValueError(
-            f"{name} needs hashable categories, got an element of {error}. Use tuples instead."
+            f"{name} needs hashable categories, got an element that is not hashable ({error}). Use "
+            "tuples instead of lists."
         ) from None
     if len(counts) < len(items):
         repeated = counts.most_common(1)[0][0]
@@ -625,8 +638,8 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
     stripped = Counter(item.strip() for item in items if isinstance(item, str)).most_common(1)
     if stripped and stripped[0][1] > 1:
         warnings.warn(
-            f"{name} has {stripped[0][1]} categories that differ only in blanks around "
-            f"{stripped[0][0]!r}. Strip the blanks and list each category once.",
+            f"{name} has {stripped[0][1]} categories that differ only in spaces around "
+            f"{stripped[0][0]!r}. Strip the spaces, and list each category once.",
             stacklevel=2,
         )
     return array
@@ -638,13 +651,13 @@ def _is_rising(array: np.ndarray) -> bool:
 
 def refuse_size(size: int, name: str, where: str = "") -> None:
     raise ValueError(
-        f"{name} needs at least 2 categories, got {size}{where}. Declare the whole domain in "
-        "categories=; a single category contains no information."
+        f"{name} needs at least 2 categories, got {size}{where}. List all possible answers in "
+        "categories=, because reports with a single category contain no information."
     )
 
 
 def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
-    """Return the distinct values in order; raise ValueError if a value is missing."""
+    """Return the distinct values, sorted; raise ValueError if a value is missing."""
     if isinstance(values, LevelColumn):
         values = values.levels[np.unique(values.places)]
     if values.dtype != object:
@@ -667,8 +680,9 @@ def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: b
     if is_listed:
         remedy += ", or declare a category (None in a list, missing=True in Domain.bins)"
     raise ValueError(
-        f"Input X contains {problem}{where}, and {name} has no category for it. {remedy}. Do not "
-        "drop these users, because an absent report reveals that the answer is missing."
+        f"Input X contains {problem}{where}, and {name} has no category for missing answers. "
+        f"{remedy}. Do not drop these users, because the absence of a report reveals a missing "
+        "answer."
     )
 
 
@@ -684,7 +698,11 @@ def refuse_infinite(values: np.ndarray, name: str) -> None:
 
 
 class UnknownValueError(ValueError):
-    """A user's value is no category; the first text shows the value, the second its position."""
+    """A user's value is not a category.
+
+    The first text of the error shows the value. The second text, for clients, shows only the
+    position of the value.
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])

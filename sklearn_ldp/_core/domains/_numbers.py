@@ -1,4 +1,4 @@
-"""The public domain of a number between bounds, as codes on a fine grid."""
+"""The public domain of numbers between bounds, which are rounded to a fine grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import is_missing
 
 
 class NumberDomain(UnlistedDomain, tag="number-domain"):
-    """Numbers between bounds: codes are the nearest points of a grid that is too fine to list."""
+    """The domain of numbers between bounds; the code of a number is its nearest grid point."""
 
     # bounds: the smallest and the largest number.
     # n_levels: number of points of the grid; the first and the last point are the bounds.
@@ -23,7 +23,7 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
     # clip: whether a number outside of the bounds becomes the nearest bound.
 
     clip = False  # files from before the option do not contain it
-    _why = "A number between bounds has no list of categories. Use Domain.bins."
+    _why = "A domain of numbers between bounds has no list of categories. Use Domain.bins."
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
 
     @property
     def stand_in(self) -> float:
-        """The middle of the bounds."""
+        """The value that replaces an invalid or missing number: the middle of the bounds."""
         return self.bounds[0] / 2 + self.bounds[1] / 2
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bounds and the grid, the same on every machine."""
+        """SHA-256 hash of the bounds and the number of grid points, the same on every machine."""
         return list_digest([("numbers", *self._key)])
 
     @property
@@ -82,14 +82,14 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
 
 
 def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
-    """Return numbers as floats, NaN where one is missing (or no number), or raise ValueError."""
+    """Return a column as floats; missing values, and with `is_any` all non-numbers, become NaN."""
     if column.dtype.kind in "iuf":
         return column.astype(float)
     numbers = [_as_float(value) for value in column.tolist()]
     if None in numbers and not is_any:
         raise ValueError(
-            f"{name} expects one number per user, got a value that is not a number, which is not "
-            "shown because errors of clients are logged. Convert the values to numbers first."
+            f"{name} expects one number per user, got a value that is not a number (not shown, "
+            "because errors of clients are logged). Convert the values to numbers first."
         )
     return np.array(numbers, dtype=float)
 

@@ -1,4 +1,4 @@
-"""The public domains of several columns, each of which is a separate question."""
+"""The public domain of a table whose columns are separate questions, each with its own domain."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .values import as_columns, column_names, declared_levels, read_once, table_
 class RecordDomain(UnlistedDomain, tag="record-domain"):
     """The domains of several columns, by name.
 
-    The code of a user is a row with one code per column. Unlike the product of the columns'
-    domains, it lists no combination of categories.
+    The code of a user is a row with one code per column. In contrast to `Domain.product`,
+    combinations of the columns' categories are not listed.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     columns : dict of str to Domain
         The domain of each column.
     size : int
-        Number of categories in all columns together.
+        Sum of the numbers of categories of all columns.
     """
 
     columns: dict[Any, Domain]
-    _why = "Several columns have no common list of categories. Select one column."
+    _why = "Several columns have no common list of categories. Select one: domain.columns[name]."
 
     def __init__(self, domains: Mapping[Any, Domain]) -> None:
         self.columns = dict(domains)
@@ -43,15 +43,15 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:
-        """Return the domains that a `domains` parameter specifies.
+        """Return the domain of a table that an argument `domains` specifies.
 
         Parameters
         ----------
-        domains : mapping of str to anything that Domain accepts
+        domains : mapping of str to object that `Domain` accepts
             The categories of each column; a pandas Series with the column names as index is also
             accepted.
         name : str
-            The class to name in errors.
+            Name of the class that errors show.
 
         Returns
         -------
@@ -84,8 +84,8 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
                 columns[column] = Domain.of(categories, subject)
             if columns[column].is_open:
                 raise ValueError(
-                    f"{subject} needs a list of categories, got {categories!r}. List them in "
-                    "domains=."
+                    f"{subject} needs a list of categories, got {categories!r}. List the "
+                    "categories of this column in domains=."
                 )
         return cls(columns)
 
@@ -93,32 +93,33 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     def of_values(
         cls, domains: Any, X: Values, name: str, learned: Callable[[Any, str], Domain] | None = None
     ) -> tuple[RecordDomain, str]:
-        """Return the domains of a table's columns, and learn the domains that are not declared.
+        """Return the domain of a table, and learn the domains of columns without a declaration.
 
         Parameters
         ----------
         domains : "auto", or as for `declared`
-            The declared domains. The domain of a column is learned if it is "auto", or if a mapping
-            lacks the column of a data frame. A learned domain has the levels that the column
-            declares, or otherwise its values.
+            The declared domains. The domain of a column is learned if `domains` or its entry is
+            "auto", or if X is a data frame and the mapping has no entry for the column. A learned
+            domain consists of the levels of a column of categorical dtype, and otherwise of the
+            values that occur in the column.
         X : data frame, or array-like of shape (n_samples, n_columns)
-            The table; without names, its columns are numbered.
+            The table. If it has no column names, the names are 0, 1, 2, ..
         name : str
-            The class to name in errors.
+            Name of the class that errors show.
         learned : callable, default=None
-            A function that returns the domain of a column from its values and its name in errors.
-            If None, `Domain.learned`.
+            A function that returns the domain of a column; its arguments are the column and the
+            name that errors show. If None, it is `Domain.learned`.
 
         Returns
         -------
         (RecordDomain, str)
-            The domains, declared ones first; and the name, in a warning, of the domains that were
-            learned from values because their columns declare no levels ("" without such domains).
+            The domains, with the declared domains first, and a text for a warning, which names the
+            columns whose domains were learned from the values that occur ("" if there are none).
 
         Raises
         ------
         ValueError
-            If a column has fewer than two different values and declares no levels.
+            If a column whose domain is learned from its values has fewer than two different values.
         """
         specified = dict(domains.items()) if hasattr(domains, "items") else {}
         autos = [key for key, domain in specified.items() if _is_auto(domain)]
@@ -153,12 +154,12 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @property
     def names(self) -> np.ndarray:
-        """The columns and their categories as strings, of shape (size,)."""
+        """For each category of each column, "column_category", of shape (size,)."""
         names = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
         return np.array(list(names), dtype=object)
 
     def joint(self, columns: Sequence[int]) -> Domain:
-        """Return the domain of the joint categories of some columns.
+        """Return the domain of the combinations of the categories of some columns.
 
         Parameters
         ----------
@@ -168,8 +169,8 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Returns
         -------
         Domain
-            The domain of the column if there is only one column; otherwise a domain with tuples as
-            categories, in C order.
+            For a single column, its domain; otherwise a domain whose categories are tuples, in C
+            order.
         """
         domains = list(self.columns.values())
         if len(columns) == 1:
@@ -179,7 +180,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names of the columns and their categories, the same on every machine."""
+        """SHA-256 hash of the column names and their categories, the same on every machine."""
         sha = hashlib.sha256(b"sklearn_ldp columns 1\n")
         for key, domain in self.columns.items():
             text = str(key).encode()
@@ -245,7 +246,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
-    """Return the columns of an array, which must have two dimensions.
+    """Return the columns of an array; raise ValueError if it does not have two dimensions.
 
     Shapes: X (n_samples, n_columns) -> (n_samples,).
     """
@@ -264,18 +265,16 @@ def _is_auto(domain: Any) -> bool:
 
 
 def _refuse_lacking(missing: list, names: list, name: str) -> NoReturn:
-    problem = f"{name} misses the column {missing[0]!r} of its domains in X"
-    remedy = "Pass a column for each domain."
+    problem = f"{name} has a domain for the column {missing[0]!r}, but X has no such column"
+    remedy = "Pass a table with one column for each domain."
     # Errors of clients do not show the names. If a table was read without a header, these are the
     # values of the first user.
-    raise UnknownValueError(
-        f"{problem}, which has the columns {_listed(names)}. {remedy}", f"{problem}. {remedy}"
-    )
+    raise UnknownValueError(f"{problem}, only {_listed(names)}. {remedy}", f"{problem}. {remedy}")
 
 
 @contextmanager
 def _errors_about_domains() -> Iterator[None]:
-    """Rename the parameter in errors of a column to its name for several columns."""
+    """In errors about a single column, replace `categories=` by `domains=`."""
     try:
         yield
     except ValueError as error:

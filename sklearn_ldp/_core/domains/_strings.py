@@ -1,4 +1,4 @@
-"""Coders of strings: maps between letters and the digits of a finite field."""
+"""Encoding of strings as digits of a finite field GF(g), and decoding."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _LIMB = 1 << 52  # bound of a limb, so that a limb times a digit stays within 64
 
 
 class StringCoder(ABC):
-    """A map between strings and digits of GF(g); the first digits encode the first letters.
+    """Encodes strings as digits from 0 to g - 1, and decodes them; first digits are first letters.
 
-    A string is a row of `length` letters. Letters are numbers from 1; the end mark 0 fills a row.
+    A string is a row of `length` numbers. Each letter is a number from 1 on, and zeros after the
+    last letter fill the row. So the first zero marks the end of the string.
     """
 
     length: int
@@ -34,18 +35,19 @@ class StringCoder(ABC):
 
     @abstractmethod
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Decode the first digits of a string.
+        """Decode the letters that the first digits of a string determine.
 
         Returns
         -------
         tuple of int, or None
-            The letters that the digits determine, followed by a 0 if the string ends there. None if
-            no string begins with the digits: no string is empty, or has a letter after an end mark.
+            The letters that the digits determine, followed by a 0 if the string certainly ends
+            there. None if no valid string begins with these digits. A valid string is not empty,
+            and has no letter after a 0.
         """
 
 
 class NumberCoder(StringCoder):
-    """Strings as fractions in base `n_letters` + 1, which are rewritten in base g."""
+    """Encodes a string as a number with its letters as digits, and writes this number in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
         self.base: int = n_letters + 1
@@ -92,7 +94,7 @@ class NumberCoder(StringCoder):
         return tuple(reversed(letters))
 
     def _next_string(self, letters: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the first valid string that does not precede these letters."""
+        """Return the first valid string, in lexicographic order, from these letters on."""
         place = letters.index(0) if 0 in letters else self.length
         if place and not any(letters[place:]):
             return letters
@@ -108,7 +110,7 @@ def _number(digits: Sequence[int], base: int) -> int:
 
 @dataclass(frozen=True)
 class WordCoder(StringCoder):
-    """Letters as words of digits, none of which begins with another; long strings are cut off."""
+    """Encodes each letter by a word of digits from a prefix-free code; long strings are cut off."""
 
     words: tuple[tuple[int, ...], ...]
     length: int
@@ -156,7 +158,7 @@ class WordCoder(StringCoder):
 
 @lru_cache(maxsize=64)
 def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
-    """Return prefix-free words of minimum average length, the same words on every machine."""
+    """Return a Huffman code: one word of digits for each weight, the same on every machine."""
     # D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of
     # the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
     n_missing = -(len(weights) - 1) % (order - 1)  # only the lowest node may have fewer children
@@ -176,7 +178,7 @@ def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...]
 
 
 def letter_codes(strings: list[str], alphabet: str, length: int) -> np.ndarray:
-    """Return letters as numbers, int32 of shape (n, length); -1 for letters not in the alphabet."""
+    """Return each string as a row of letter numbers, int32 (n, length); -1 for unknown letters."""
     points = np.array(strings, dtype=f"U{length}").view(np.uint32).reshape(-1, length)
     known = np.array([ord(letter) for letter in alphabet])
     table = np.full(known.max() + 2, -1, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The canonical form of a category, which is the same on every machine."""
+"""The canonical form of a category: bytes that are the same on every machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a
 
 
 def canonical(value: object) -> bytes:
-    """Return the bytes that represent a category."""
+    """Return the bytes that represent a category; equal categories have equal bytes."""
     # Equal categories have equal bytes, on every machine and in every release.
     if type(value) is str and value.isascii():  # first, because most long lists contain only these
         return b"s" + value.encode()
@@ -39,7 +39,8 @@ def canonical(value: object) -> bytes:
         with suppress(UnicodeEncodeError):  # its text shows the value
             return b"s" + unicodedata.normalize("NFC", value).encode()
         raise ValueError(
-            "A text contains half of a surrogate pair, which is no character. Remove it."
+            "A category contains an unpaired surrogate, which is not a valid Unicode character. "
+            "Remove this character from the text."
         )
     if isinstance(value, bytes):
         return b"b" + value
@@ -55,19 +56,19 @@ def canonical(value: object) -> bytes:
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
-        "Categories must have a form that is the same on every machine, got the type "
-        f"{type(value).__name__}. Use the categories' names; strings, bytes, numbers, dates, "
-        "members of enumerations, UUIDs and tuples of these have such a form."
+        "Categories must have a form that is the same on every machine, got a category of the type "
+        f"{type(value).__name__}. Use strings instead; bytes, numbers, dates, members of "
+        "enumerations, UUIDs and tuples of these are also possible."
     )
 
 
 def word_digest(value: object) -> int:
-    """Return a 64-bit digest of a category, the same on every machine."""
+    """Return a 64-bit hash of a category, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
 
 
 def list_digest(values: Iterable) -> str:
-    """Return the SHA-256 of categories in their order, the same on every machine."""
+    """Return the SHA-256 hash of a list of categories, the same on every machine."""
     sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
     for value in values:
         text = canonical(value)

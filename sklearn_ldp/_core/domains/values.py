@@ -1,6 +1,6 @@
-"""Users' values from any container: one array for each column, with its levels and labels.
+"""Conversion of users' values from any container (list, array, data frame) to one array per column.
 
-No element is converted: tuples stay whole, and 1 and "1" stay different.
+The elements themselves are not converted: tuples stay tuples, and 1 and "1" stay different.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ..support.typing import Column, Values
 
 # -- one column ------------------------------------------------------------------------------------
 def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
-    """Return a 1-D array of unconverted values: tuples stay whole, 1 and "1" stay different.
+    """Return a 1-D array of values without converting them: tuples stay tuples, 1 differs from "1".
 
     Shapes: values (n,) -> (n,).
-    Returns: an array of dtype object, unless all values have the same type and NumPy supports it.
+    Returns: an array of a NumPy type if all values have the same type and NumPy has that type,
+    otherwise an array of objects.
     """
     if isinstance(values, (list, tuple, range, dict)):
         values = list(values)
@@ -34,13 +35,14 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
         raise ValueError(
-            f"Expected categories or values, got an array of shape {array.shape}. Pass a list."
+            f"Expected a list of categories or values, got an array of shape {array.shape}. Pass a "
+            "list, or an array of one dimension."
         )
     return array
 
 
 def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
-    """Return a new array of floats; an empty array if values are not numbers of these kinds."""
+    """Return the values as a new array of floats; empty if they have no dtype of these `kinds`."""
     try:
         array = np.asarray(values)
         return np.array(array if array.dtype.kind in kinds else [], dtype=float)
@@ -49,7 +51,7 @@ def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Return whether NumPy has a dtype for all values, without converting a value."""
+    """Return whether NumPy has a dtype that represents all values without changing any of them."""
     # NumPy would convert 1 and "1", 1 and True, and 1 and 1.5, and would cut NUL off the end of
     # text or bytes.
     types = {type(v) for v in values}
@@ -64,10 +66,10 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 
 def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
-    """Return any container as an array, of objects if NumPy's type would change a value.
+    """Return any container as an array, which has dtype object if NumPy would change a value.
 
-    is_listed: whether the values are categories or labels, which keep their type. Otherwise
-    integers in a column with missing values may become floats, if these are equal.
+    is_listed: whether the values are categories or labels, whose type must not change. If False,
+    integers in a column with missing values may become floats of the same value.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
@@ -107,7 +109,7 @@ _FIRST_ROUNDED = 2.0**53  # floats cannot represent the next integer
 
 
 def _as_objects(values: Any) -> np.ndarray:
-    """Return the elements of a container as its library lists them; None for missing elements."""
+    """Return the elements of a container as an array of Python objects; None if missing."""
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
             listed = getattr(values, method)()
@@ -116,24 +118,24 @@ def _as_objects(values: Any) -> np.ndarray:
 
 
 def _is_128_bits(column: Any) -> bool:
-    """Return whether a column of polars contains integers of 128 bits."""
+    """Return whether a column is a polars column of 128-bit integers."""
     return str(getattr(column, "dtype", "")) in ("Int128", "UInt128")
 
 
 def _are_integers(instants: np.ndarray) -> bool:
-    """Return whether NumPy lists some of these dates or durations as integers."""
+    """Return whether NumPy's `tolist` would convert some of these dates to integers."""
     ends = [end.reduce(instants, axis=None) for end in (np.fmin, np.fmax) if instants.size]
     return int in {type(end.tolist()) for end in ends}
 
 
 def has_time_zone(column: Any) -> bool:
-    """Return whether a column of Arrow or polars contains instants of a time zone."""
+    """Return whether a column of Arrow or polars contains date-times with a time zone."""
     kind = getattr(column, "type", None), getattr(column, "dtype", None)
     return bool(getattr(kind[0], "tz", None) or getattr(kind[1], "time_zone", None))
 
 
 def plain_instant(value: Any) -> Any:
-    """Convert a date or a duration of NumPy or pandas to Python's type, if that is exact."""
+    """Convert a NumPy or pandas date, date-time or duration to Python's type if that is exact."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         microseconds = value.astype(f"{value.dtype.kind}8[us]")
         items = value.item(), microseconds.item()
@@ -148,7 +150,7 @@ def plain_instant(value: Any) -> Any:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value means a missing answer: None, NaN, pandas' NA or NaT."""
+    """Return whether a value represents a missing answer: None, NaN, or pandas' NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, tuple):
@@ -157,7 +159,7 @@ def is_missing(value: object) -> bool:
 
 
 def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray:
-    """Return categories with a name for the category of missing answers.
+    """Return the categories, in which a missing value (None, NaN) is replaced by a name.
 
     Shapes: categories (d,) -> (d,).
     """
@@ -169,7 +171,7 @@ def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray
 
 
 def in_one_form(value: Any) -> Any:
-    """Return the common form of equal values: missing values, instants and enumerations."""
+    """Return a form in which values with the same meaning are equal, such as None and NaN."""
     if isinstance(value, tuple):
         return tuple(in_one_form(part) for part in value)
     if is_missing(value):
@@ -182,14 +184,14 @@ def in_one_form(value: Any) -> Any:
 
 
 def comparable(values: list) -> list:
-    """Return values in which all missing values, and all forms of the same value, are equal."""
+    """Return values that can be compared: missing values, or forms of the same date, are equal."""
     if {type(value) for value in values} <= {int, str, bytes, bool}:
         return values
     return [in_one_form(value) for value in values]
 
 
 def sorted_values(values: Iterable[Any]) -> list:
-    """Return sorted values; if they cannot be compared, sort by type name and `repr`."""
+    """Return sorted values; if Python cannot compare them, sort by type name and then by `repr`."""
     try:
         return sorted(values)
     except TypeError:
@@ -197,7 +199,7 @@ def sorted_values(values: Iterable[Any]) -> list:
 
 
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
-    """Return the distinct labels in order, and the index of each label among them.
+    """Return the distinct labels, sorted, and for each label its index in that list.
 
     Shapes: labels (n,) -> (n,).
     """
@@ -215,7 +217,8 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
     occurring = set(items) if column is None else {items[i] for i in np.unique(column.places)}
     if any(map(is_missing, occurring)):
         raise ValueError(
-            f"{name} got a missing label (None or NaN). Give missing labels a group of their own."
+            f"{name} got a missing label (None or NaN). Replace missing labels by a name, such as "
+            '"unknown".'
         )
     names = sorted_values(occurring)
     place = {label: i for i, label in enumerate(names)}
@@ -224,7 +227,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:
-    """Return a 1-D array of objects, in which tuples and lists stay whole.
+    """Return a 1-D array of dtype object whose elements are the items, even if these are lists.
 
     Shapes: -> (n,).
     """
@@ -233,14 +236,14 @@ def objects(items: Sequence[Any]) -> np.ndarray:
 
 # -- columns ---------------------------------------------------------------------------------------
 class LevelColumn:
-    """A column in dictionary encoding: levels, and the place of each row's level.
+    """A column as a list of distinct levels, and for each row the index of its level.
 
     Parameters
     ----------
     levels : ndarray of shape (n_levels,)
-        The levels; some levels may not occur.
+        The levels, of which some may not occur in any row.
     places : ndarray of int of shape (n,)
-        The place of the level of each row, from 0 on; -1 if the row is missing.
+        For each row, the index of its level, from 0 on; -1 if the value is missing.
     """
 
     def __init__(self, levels: np.ndarray, places: np.ndarray) -> None:
@@ -265,7 +268,7 @@ class LevelColumn:
 
 
 def by_levels(column: Any) -> LevelColumn | None:
-    """Return a column with its own dictionary, or with Arrow's dictionary of its text, or None."""
+    """Return a column of levels or of text as a LevelColumn; None for other columns."""
     dtype: Any = getattr(column, "dtype", None)
     if hasattr(dtype, "ordered") and getattr(dtype, "categories", None) is not None:  # pandas'
         categorical = getattr(column, "array", column)
@@ -287,7 +290,7 @@ _ARROW_TEXT = ("string", "large_string")
 
 
 def _in_arrow(column: Any) -> Any:
-    """Return text or levels of Arrow, polars or pandas as an Arrow column, or None."""
+    """Return an Arrow, polars or pandas column of text or levels as an Arrow column; else None."""
     dtype: Any = getattr(column, "dtype", None)
     is_polars = str(dtype).startswith(("String", "Enum", "Categorical"))
     is_pandas = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
@@ -308,15 +311,16 @@ def arrow_column(column: Any) -> Any:
 
 
 def refuse_reports(X: Any, name: str, remedy: str) -> None:
-    """Raise ValueError if values are reports with a protocol."""
+    """Raise ValueError if X consists of randomized reports instead of users' values."""
     if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
         raise ValueError(
-            f"{name} expects users' values, got reports: {remedy}, or pass np.asarray(reports)."
+            f"{name} expects users' values, got reports that are already randomized. For reports "
+            f"{remedy}; if they are values, pass np.asarray(X)."
         )
 
 
 def as_columns(X: Values, name: str) -> list[Any]:
-    """Split users' values into columns, each with its own dtype or its levels.
+    """Split users' values into columns, so that each column keeps its own dtype or levels.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) each.
     """
@@ -328,7 +332,9 @@ def as_columns(X: Values, name: str) -> list[Any]:
         refuse_unread(X, name)
         array = _as_array(X)
         if array.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported by {name}.")
+            raise ValueError(
+                f"Complex data not supported by {name}. Pass real and imaginary parts as columns."
+            )
         if array.ndim not in (1, 2):
             advice = "" if array.ndim else " Pass a single value in a list."
             raise ValueError(
@@ -353,10 +359,10 @@ def _as_column(column: Any) -> Any:
 
 
 def read_once(X: Values) -> Values:
-    """Return X, or the content of a stream, which can be read only once, as a table.
+    """Return X itself; but if X is a stream, which can be read only once, return its content.
 
-    Returns: an Arrow table if X is a stream of Arrow columns, such as a DuckDB relation or a
-    reader of record batches; otherwise X itself.
+    Returns: an Arrow table if X is a stream of Arrow data, such as a DuckDB relation or a reader of
+    record batches; otherwise X.
     """
     in_memory = ("iloc", "get_columns", "itercolumns", "__array__")
     if any(hasattr(X, name) for name in in_memory) or not hasattr(X, "__arrow_c_stream__"):
@@ -367,7 +373,7 @@ def read_once(X: Values) -> Values:
 
 
 def table_columns(X: Any) -> list | None:
-    """Return the columns of a data frame or table unchanged; None for other containers."""
+    """Return the columns of a data frame or Arrow table as a list; None for other containers."""
     X = read_once(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [X.iloc[:, i] for i in range(X.shape[1])]
@@ -379,7 +385,7 @@ def table_columns(X: Any) -> list | None:
 
 
 def column_names(X: Any) -> list | None:
-    """Return the names of the columns of a data frame or table; None for other containers."""
+    """Return the column names of a data frame or Arrow table; None for other containers."""
     X = read_once(X)
     if table_columns(X) is None:
         return None
@@ -387,7 +393,7 @@ def column_names(X: Any) -> list | None:
 
 
 def refuse_unread(X: Any, name: str) -> None:
-    """Raise an error for lazy data frames, iterators and sparse matrices."""
+    """Raise an error if X is a lazy data frame, an iterator or a sparse matrix."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError(
             f"{name} got a lazy data frame ({type(X).__name__}), which contains no values yet. "
@@ -414,24 +420,24 @@ def _as_array(X):
         if all(isinstance(value, tuple) for value in X):  # each is one answer, as in a Series
             return objects(X)
         raise ValueError(
-            "X has rows of several lengths, but each row is one user. If a row is one answer, make "
-            "it a tuple."
+            "X has rows of different lengths, but each row must contain one value for each column. "
+            "If a row is a single answer, convert it to a tuple."
         ) from None
 
 
 # -- levels that a container declares --------------------------------------------------------------
 def declares_levels(X: Any) -> bool:
-    """Return whether each column declares its levels, so that no domain is learned."""
+    """Return whether every column has a dtype with declared levels, such as pandas' categorical."""
     columns = table_columns(X)
     sources = [X] if columns is None else columns
     return all(declared_levels(column) is not None for column in sources)
 
 
 def declared_levels(column: object) -> np.ndarray | None:
-    """Return the levels that a column or a dtype declares, in their order.
+    """Return the levels of a column of categorical dtype (or of such a dtype), in their order.
 
     Shapes: -> (n_levels,).
-    Returns: the levels; None if the object declares none.
+    Returns: the levels; None if the column is not categorical.
     """
     dtype = getattr(column, "dtype", column)
     if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype
@@ -447,17 +453,16 @@ def declared_levels(column: object) -> np.ndarray | None:
 
 
 def declares_order(column: Any) -> bool:
-    """Return whether the levels that a column or a dtype declares are an ordered scale."""
+    """Return whether a column or dtype is categorical with ordered levels."""
     kinds = column, getattr(column, "dtype", None), getattr(column, "type", None)
     return any(getattr(kind, "ordered", False) is True for kind in kinds)
 
 
 # -- labels: values with the category of each value ------------------------------------------------
 def own_categories(values: Any) -> list | None:
-    """Return the categories that label some values.
+    """Return the labels of values: the keys of a mapping, or the index of a pandas Series.
 
-    Returns: None if the values have no labels. The default index 0, 1, 2, .. of pandas is no
-    label.
+    Returns: the labels; None without labels, and for the default index 0, 1, 2, .. of pandas.
     """
     if isinstance(values, Mapping):
         return list(values)
@@ -469,7 +474,7 @@ def own_categories(values: Any) -> list | None:
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
-    """Return the places of values in a list of labels, and the values that it lacks.
+    """Return the positions of wanted values in a list of labels, and the values that it lacks.
 
     Shapes: -> (n_found,).
     """
@@ -480,14 +485,14 @@ def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
 
 
 def is_row_index(key: Any) -> bool:
-    """Return whether an index selects rows; otherwise it is the name of a column."""
+    """Return whether a key, as in X[key], selects rows; otherwise it is the name of a column."""
     if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
         return False
     return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return the places of categories, by their names.
+    """Return the positions of wanted categories; raise ValueError if a category does not exist.
 
     Shapes: categories (d,) -> (n_wanted,).
     wanted: the categories to find; None and NaN mean the category of missing answers.
@@ -504,7 +509,7 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
 
 
 def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return the place of each category among labels.
+    """Return, for each category, its position in a list of labels.
 
     Shapes: categories (d,) -> (d,).
     categories: the categories in the order of the result.
@@ -522,14 +527,14 @@ def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
         else:
             problem = "has a label more than once"
         raise ValueError(
-            f"{name} has labels by category (its index or its keys), but {problem}. Label each "
-            "category once, or drop the labels: labels.reindex(categories).to_numpy()."
+            f"{name} is labeled by category (its index or its keys), but {problem}. Label each "
+            "category once, or pass values without labels: labels.reindex(categories).to_numpy()."
         )
     return order
 
 
 def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
-    """Return values in the order of the categories, or unchanged if they have no labels.
+    """Return labeled values sorted into the order of the categories; without labels, unchanged.
 
     Shapes: values (d,), categories (d,) -> (d,).
     categories: the categories in the order of the result.
@@ -544,7 +549,7 @@ def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
 def as_distribution(
     frequencies: Any, categories: np.ndarray, name: str, *, overlap: bool = False
 ) -> np.ndarray:
-    """Return a distribution over categories, in their order.
+    """Return frequencies in the order of the categories; raise ValueError unless they sum to 1.
 
     Shapes: frequencies (d,), categories (d,) -> (d,).
     categories: the categories in the order of the result.

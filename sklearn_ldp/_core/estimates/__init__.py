@@ -1,4 +1,4 @@
-"""Estimates: what oracles return, and what post-processors take and return."""
+"""Estimates, which oracles return, and which post-processors convert to new estimates."""
 
 from ._estimate import OR_LONGER, FrequencyEstimate
 from ._load import load_estimate

@@ -1,4 +1,4 @@
-"""Consistency checks of the parts of an estimate that was read from a file."""
+"""Checks that the parts of an estimate read from a file are consistent with each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..domains.values import comparable
 
 
 def check_estimate(estimate: Any) -> None:
-    """Raise ValueError unless the parts of an estimate from a file belong together."""
+    """Raise ValueError unless the parts of an estimate read from a file agree with each other."""
     _check_parts(estimate)
     noise = estimate.noise
     oracle = estimate.oracle
@@ -35,7 +35,7 @@ def check_estimate(estimate: Any) -> None:
 
 
 def _check_parts(estimate: Any) -> None:
-    """Raise ValueError unless each part has the type and the shape that an estimate needs."""
+    """Raise ValueError unless each part has a type and shape that are valid in an estimate."""
     n_categories = estimate.shape[1]
     raw = estimate.raw_values
     if estimate.oracle is not None and not hasattr(estimate.oracle, "get_params"):

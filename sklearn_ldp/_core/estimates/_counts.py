@@ -1,4 +1,4 @@
-"""Noise of counts that another system added up."""
+"""The noise of counts that another system has computed, for `FrequencyEstimate.from_counts`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determ
 def noise_of_counts(
     kind: Any, p: Any, q: Any, std: Any, epsilon: Any, sensitivity: Any, n_categories: int
 ) -> Any:
-    """Return the noise that the parameters of `FrequencyEstimate.from_counts` determine.
+    """Return the noise that the arguments of `FrequencyEstimate.from_counts` describe.
 
     Returns: the standard deviation if the distribution is unknown, an AddedNoise otherwise.
     """
@@ -42,15 +42,16 @@ def noise_of_counts(
     if epsilon is not None:
         if kind not in ("laplace", "geometric"):
             raise ValueError(
-                f'Noise "{kind}" is not determined by epsilon, which is {epsilon!r}. Pass the '
-                "standard deviation of the noise as std=."
+                f'FrequencyEstimate.from_counts got noise="{kind}" with epsilon={epsilon!r}, but '
+                "epsilon determines only Laplace and geometric noise. Pass the standard deviation "
+                "of the noise as std= instead of epsilon=."
             )
         budgets = as_numbers(epsilon, kinds="iuf")
         scale = as_numbers(sensitivity, kinds="iuf")
         if not (budgets.size and scale.size == 1 and np.all(budgets > 0) and scale.item() > 0):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs epsilon > 0 and sensitivity > 0, got "
-                f"{epsilon!r} and {sensitivity!r}."
+                f"epsilon={epsilon!r} and sensitivity={sensitivity!r}."
             )
         std = std_of_noise(kind, budgets, scale.item())
     deviations = as_numbers(std, kinds="iuf")
@@ -68,8 +69,8 @@ def noise_of_counts(
         smallest = np.linalg.eigvalsh((deviations + deviations.T) / 2).min()
         if not np.allclose(deviations, deviations.T) or smallest < -1e-9 * np.abs(deviations).max():
             raise ValueError(
-                "FrequencyEstimate.from_counts got a matrix std= that is no covariance matrix. It "
-                "must be symmetric and positive semidefinite."
+                "FrequencyEstimate.from_counts got a matrix std= that is not a covariance matrix. "
+                "Pass a symmetric, positive semidefinite matrix."
             )
         return AddedNoise(kind, np.sqrt(np.diag(deviations)), deviations)
     least = 1.0 if kind == "discrete-normal" else 0.0
@@ -82,12 +83,12 @@ def noise_of_counts(
 
 
 def warn_of_suppressed(categories: np.ndarray) -> None:
-    """Warn that the counts of some categories are missing."""
+    """Warn that the counts of these categories are missing, so the estimate omits them."""
     warnings.warn(
         f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "
-        f"{categories[0]!r}. The estimate leaves these categories out, so totals miss their users. "
-        "Suppressed counts are small: to keep a category, pass 0 or half the threshold, which is "
-        "biased.",
+        f"{categories[0]!r}. The estimate omits these categories, so totals do not include their "
+        "users. To keep such a category, replace its count by 0 or by half the threshold of "
+        "suppression; this estimate is biased.",
         UserWarning,
         stacklevel=3,
     )

@@ -1,4 +1,4 @@
-"""The estimate that oracles, post-processors and searches return, together with its noise."""
+"""FrequencyEstimate, the result of oracles, post-processors and searches."""
 
 from __future__ import annotations
 
@@ -60,32 +60,33 @@ _LEVEL = 0.95  # level of the intervals in the representation for notebooks
 class FrequencyEstimate(Kept, tag="frequency-estimate"):
     """Estimated frequencies of categories, with a model of their noise.
 
-    Oracles return an estimate. A post-processor computes a new estimate from it. The method `top`
-    returns the most frequent categories, `answer` evaluates queries such as totals of groups,
-    `confidence_interval` and `detected` quantify the error of the raw estimate, and `plot` draws
-    the estimate. You only need the parameters if you construct an estimate from your own numbers.
+    Oracles return a raw estimate, from which post-processors compute new estimates. The method
+    `top` returns the most frequent categories, `answer` evaluates queries such as totals of groups,
+    `confidence_interval` and `detected` state how large the error of the raw estimate may be, and
+    `plot` draws the estimate. You only need the parameters if you construct an estimate from your
+    own numbers.
 
-    An estimate is a small frozen container. It is not a subclass of ndarray, because results of
-    slicing and arithmetic would keep a noise level that is no longer valid.
-    ``np.asarray(estimate)`` returns the numbers, ``estimate["red"]`` is the frequency of a
-    category, and ``estimate[i]`` selects rows.
+    An estimate is immutable. It is not a subclass of ndarray, because the noise model would not be
+    valid for the results of slicing and arithmetic. ``np.asarray(estimate)`` returns the numbers,
+    ``estimate["red"]`` is the frequency of a category, and ``estimate[i]`` selects rows.
 
     Parameters
     ----------
     values : array-like of shape (n_estimates, d)
-        Each row is an estimate of the distribution. There is no row if no user was asked, which can
-        happen for a part of an :class:`~sklearn_ldp.EstimateSet`.
+        Each row is an estimate of the frequencies of all categories. There is no row if no user was
+        asked, which can happen in an :class:`~sklearn_ldp.EstimateSet`.
     categories : array-like of shape (d,) or Domain
         The categories, in the order of the columns.
     noise : Noise, default=None
-        The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None if unknown.
-        A post-processed estimate keeps the `noise`, the `oracle` and the `shards` of its raw
-        estimate. They describe the origin of the processed values, not the error of these values.
+        The noise of the raw estimate, such as ``NoiseModel(p, q, n_samples)``; None if unknown. A
+        post-processed estimate keeps the `noise`, the `oracle` and the `shards` of its raw
+        estimate; its noise is not the error of the processed values.
     oracle : estimator, default=None
-        An unfitted oracle that can `simulate` the collection again; None if unknown.
+        An unfitted oracle with the configuration of the collection; None if unknown. Its method
+        `simulate` repeats the collection with simulated users.
     shards : Shards, default=None
-        Support counts of disjoint parts of the same reports, which
-        :class:`~sklearn_ldp.HeldOutSearch` uses; None if the parts were not counted separately.
+        Counts of disjoint subsets of the reports, which :class:`~sklearn_ldp.HeldOutSearch` uses;
+        None if subsets were not counted separately.
     postprocessors : tuple of str, default=()
         Names of the post-processors that have changed the raw estimate.
     clip_answers : bool, default=False
@@ -93,24 +94,26 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     row_names : array-like of shape (n_estimates,), default=None
         The subject of each row, such as a region or a week.
     raw_values : ndarray of shape (n_estimates, d), default=None
-        The raw values from which a post-processed estimate was computed; None if they are unknown,
-        or if the estimate itself is raw.
+        The raw values from which a post-processed estimate was computed. None if they are unknown,
+        or if the estimate is itself raw.
     domain : Domain, default=None
-        The domain of the categories. It is set if a domain is passed as `categories`, and stays
-        with these categories. None if only the categories are known.
+        The domain of the categories, which also contains properties such as the edges of bins. If
+        None, it is the domain that was passed as `categories`, if any.
     flags : mapping of str to ndarray of bool of shape (d,), default=None
-        Properties of some categories, such as "detected". Tables have a column for each flag.
-        Printed estimates and plots show the flags of a category beside its name.
+        For each property of categories, such as "detected", whether each category has it. Tables
+        have a column for each flag. Printed estimates and plots show the flags of a category beside
+        its name.
     caveats : tuple of str, default=()
-        Limitations that a report of the estimate must state, for example that its domain was
-        learned from the users' values.
+        Sentences about limitations that a report of the estimate must state, for example that the
+        domain was learned from the users' values.
     standard_errors : ndarray of shape (n_estimates, d), default=None
-        Standard errors of the values as estimates of the population's frequencies. A
-        post-processor that can compute them, such as :class:`~sklearn_ldp.Trend`, sets them; then
-        there are also intervals after post-processing.
+        Standard errors of the values as estimates of the population's frequencies. Only some
+        post-processors compute them, such as :class:`~sklearn_ldp.Trend`. With standard errors, a
+        post-processed estimate has intervals.
     is_partial : bool, default=False
-        Whether other categories also occur, so that the true frequencies of these categories need
-        not sum to 1. True for the strings that a :class:`~sklearn_ldp.StringOracle` has found.
+        Whether users may have categories that are not in the list, so that the true frequencies may
+        sum to less than 1. True for the strings that a :class:`~sklearn_ldp.StringOracle` has
+        found.
 
     Attributes
     ----------
@@ -120,10 +123,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Whether no post-processor has changed the estimate.
     shares_overlap : bool
         Whether a user may have several categories (:class:`~sklearn_ldp.ItemOracle`). Then
-        frequencies do not sum to 1, and queries that add up several categories are refused.
+        frequencies do not sum to 1, and queries that add up several categories raise an error.
     sums_to_one : bool
-        Whether the true frequencies sum to 1. They do not if `shares_overlap` or `is_partial` is
-        True.
+        Whether the true frequencies certainly sum to 1: False if `shares_overlap` or `is_partial`.
 
     Examples
     --------
@@ -172,14 +174,14 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         _check_shape(values, len(categories))
         if not np.all(np.isfinite(values)):
             raise ValueError(
-                "FrequencyEstimate needs finite values, got NaN or infinity. Remove rows without "
-                "an estimate."
+                "FrequencyEstimate needs finite values, got NaN or infinity. Remove the rows that "
+                "contain such values."
             )
         if self.noise is not None and np.size(self.noise.n_samples) not in (1, len(values)):
             raise ValueError(
                 f"FrequencyEstimate has {len(values)} rows but its noise has "
-                f"{np.size(self.noise.n_samples)} sample sizes. Pass one sample size, or one for "
-                "each row."
+                f"{np.size(self.noise.n_samples)} sample sizes. Pass noise with one n_samples for "
+                "all rows, or with one for each row."
             )
         values.flags.writeable = False
         checked: dict[str, Any] = {"values": values, "categories": categories, "domain": domain}
@@ -223,44 +225,47 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         sensitivity: float = 1.0,
         categories: Any = None,
     ) -> FrequencyEstimate:
-        """Build an estimate from aggregated counts, such as those of another system.
+        """Build an estimate from counts that another system has added up.
 
         Parameters
         ----------
         counts : array-like of shape (d,) or (n_estimates, d), or mapping
             With `p` and `q`, the number of reports that support each category, such as the bits of
-            RAPPOR. Otherwise noisy numbers of users, such as a noisy histogram. A category whose
-            count is NaN was suppressed: the estimate leaves it out, with a warning.
+            RAPPOR. Otherwise noisy numbers of users, such as a noisy histogram. A count of NaN
+            means that it was suppressed: the estimate omits this category, with a warning.
         n_samples : int, array-like of shape (n_estimates,) or None
-            Number of users. With `noise`, None if the number is unknown: the estimate then consists
-            of proportions of the noisy total.
+            Number of users. With `noise` it may be None (unknown); then each frequency is a count
+            divided by the sum of all noisy counts.
         p, q : float, default=None
-            Probability that a report supports the user's own category, and a given other one.
+            p is the probability that a report supports the user's own category; q is the
+            probability that it supports a given other category.
         std : float, array-like of shape (d,) or (d, d), default=None
-            Standard deviation of the noise of each count. With ``noise="normal"`` also the
-            covariance matrix of the noise.
+            Standard deviation of the noise of each count. If ``noise="normal"``, it may also be the
+            (d, d) covariance matrix of the noise.
         noise : {"normal", "laplace", "geometric", "discrete-normal"}, default=None
-            Distribution of the noise, independent of count to count unless `std` is a matrix.
-            "geometric" is the two-sided geometric (discrete Laplace) distribution. If None, only
-            the standard deviation is known: intervals of single categories presume normal noise,
-            and totals, differences and tests are refused.
+            Distribution of the noise. The noise of different counts is independent unless `std` is
+            a matrix. "geometric" is the two-sided geometric (discrete Laplace) distribution. If
+            None, only the standard deviation is known; then intervals of single categories assume
+            normal noise, and intervals of totals, differences and tests raise an error.
         epsilon : float or array-like of shape (d,), default=None
-            Instead of `std`, for "laplace" and "geometric": the parameter of central differential
-            privacy, so that the scale of the noise is ``sensitivity / epsilon``.
+            For "laplace" and "geometric" noise, instead of `std`: the epsilon of central
+            differential privacy. The scale of the noise is ``sensitivity / epsilon``.
         sensitivity : float, default=1.0
-            By how much one user can change a single count at most. Only `epsilon` uses it.
+            The maximum change of a single count by one user. Used only together with `epsilon`.
         categories : array-like of shape (d,), default=None
-            The categories; if None, the keys or the index of `counts`, or 0, 1, ..
+            The categories. If None, they are the keys of a mapping, the index of a Series, or 0, 1,
+            ..
 
         Returns
         -------
         FrequencyEstimate
-            A raw estimate with its noise, for intervals, post-processors and searches.
+            A raw estimate with its noise, which has intervals and can be post-processed.
 
         Raises
         ------
         ValueError
-            If the parameters do not determine the noise, or a count is impossible.
+            If the arguments do not determine the noise, or a count of reports is not from 0 to
+            `n_samples`.
 
         Warns
         -----
@@ -291,13 +296,15 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
-                f"FrequencyEstimate.from_counts got {counts!r:.100} and {n_samples!r}. Pass a "
-                "number for each category as counts=, and numbers of users above 0 as n_samples=."
+                f"FrequencyEstimate.from_counts got counts={counts!r:.100} and "
+                f"n_samples={n_samples!r}. Pass a number for each category as counts=, and numbers "
+                "of users above 0 as n_samples=."
             )
         if n_samples is None and noise is None:
             raise ValueError(
-                "FrequencyEstimate.from_counts needs n_samples=, the number of users. Only noisy "
-                'counts of a known distribution (noise="laplace", ..) can do without.'
+                "FrequencyEstimate.from_counts needs n_samples=, the number of users. Omit "
+                "n_samples only for counts with added noise of a known distribution "
+                '(noise="laplace", ..).'
             )
         largest = array.max(initial=0)
         if array.dtype.kind == "u" and largest > np.iinfo(array.dtype).max // 2:
@@ -311,8 +318,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if is_of_reports and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs counts of reports from 0 to n_samples, got "
-                f"{values.min():g} to {values.max():g}. Pass the noise of a noisy histogram as "
-                "std= or noise=."
+                f"{values.min():g} to {values.max():g}. If they are numbers of users with added "
+                "noise, omit p= and q=, and describe the noise by std= or noise=."
             )
         if categories is None:
             categories = labels or range(array.shape[1])
@@ -338,7 +345,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @classmethod
     def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
-        """Combine estimates of the same question into the rows of one estimate.
+        """Combine several estimates of the same question into one estimate with several rows.
 
         For example, the rows are the weeks of a repeated collection.
 
@@ -346,14 +353,15 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         ----------
         estimates : mapping of name to FrequencyEstimate of shape (1, d)
             Raw estimates in the order of the rows. They must come from different users and from
-            oracles with the same configuration. Numbers of users and collection rounds may differ.
+            oracles with the same configuration. The numbers of users and the names of rounds may
+            differ.
 
         Returns
         -------
         FrequencyEstimate of shape (n_estimates, d)
-            An estimate like the result of :func:`~sklearn_ldp.oracles.estimate_by_group`, for
-            :class:`~sklearn_ldp.Trend`, :func:`~sklearn_ldp.inference.poststratify` and differences
-            of rows.
+            An estimate with the keys as `row_names`, like the result of
+            :func:`~sklearn_ldp.oracles.estimate_by_group`. :class:`~sklearn_ldp.Trend` and
+            :func:`~sklearn_ldp.inference.poststratify` accept it.
 
         Raises
         ------
@@ -388,8 +396,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             noise = Noise.of_estimates([row.noise for row in rows])
         except ValueError as error:
             raise ValueError(
-                f"{error} All rows must come from the same oracle. Keep the estimates in an "
-                "EstimateSet, or average them (inference.combine)."
+                f"{error} FrequencyEstimate.from_rows combines only estimates of the same oracle. "
+                "Instead, keep the estimates in an EstimateSet, or average them with "
+                "inference.combine."
             ) from None
         values = np.vstack([row.values for row in rows])
         names = list(estimates)
@@ -423,34 +432,35 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether the true frequencies sum to 1: not if they overlap or categories are missing."""
+        """Whether the true frequencies sum to 1; False if `shares_overlap` or `is_partial`."""
         return not self.shares_overlap and not self.is_partial
 
     @property
     def states_errors(self) -> bool:
-        """Whether the values have intervals: the estimate is raw, or has `standard_errors`."""
+        """Whether the values have intervals: if the estimate is raw or has `standard_errors`."""
         return self.is_raw or self.standard_errors is not None
 
     @property
     def design_effect(self) -> Any:
-        """Kish's design effect, a float or one float for each estimate.
+        """Kish's design effect of unequal weights: a float, or an array with one for each row.
 
-        Unequal weights multiply the number of users that a given precision needs by this factor:
-        ``n sum W_h**2 / n_h`` for n users in groups of n_h users with the weights W_h. Without
-        weights it is 1.
+        To reach the same precision, an estimate with unequal weights needs this factor times as
+        many users as an estimate without weights. The factor is ``n sum W_h**2 / n_h`` for n users
+        in groups of n_h users with the weights W_h. Without weights it is 1.
         """
         noise = self.noise
         if noise is None or noise.n_samples is None:
             raise ValueError(
-                "FrequencyEstimate.design_effect is unknown, because the estimate has no noise or "
-                "no number of users. Use an estimate of an oracle or of poststratify."
+                "FrequencyEstimate.design_effect is unknown, because the estimate has no noise "
+                "model or no number of users. Use an estimate returned by an oracle or by "
+                "poststratify."
             )
         effect = noise.design_effect
         return float(effect[0]) if effect.size == 1 else effect
 
     @property
     def labels(self) -> Any:
-        """The labels of the categories in print and plots: their names, with their flags."""
+        """The categories as prints and plots show them: with a name for None, and flags."""
         if not self.flags:
             return self._labels
         names = np.array(list(self.flags))
@@ -461,7 +471,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def _labels(self) -> np.ndarray:
-        """The categories, with a name for missing answers."""
+        """The categories, in which the name of missing answers replaces None."""
         return named_missing(self.categories) if self.domain is None else self.domain.labels
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -488,9 +498,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         is_row = func is np.hstack or (func is np.concatenate and kwargs.get("axis") == 1)
         if is_row and sum(getattr(part, "is_raw", False) for part in args[0]) > 1:
             # For example by make_union: users report to each oracle, and the row has no noise.
-            text = "Raw estimates in one row spend the sum of their epsilons, and a post-processor "
-            text += "treats them as a single estimate. Put a post-processor after each oracle, or "
-            text += "collect the columns with a ColumnOracle."
+            text = "Several raw estimates were joined into one array. Users spend the sum of their "
+            text += "epsilons, and a post-processor treats the array as a single estimate. Put a "
+            text += "post-processor after each oracle, or collect the columns with a ColumnOracle."
             warn_once(text, PrivacyWarning, "estimates side by side")
         stacked = func._implementation(*args, **kwargs)
         if func is np.hstack and makes_pandas():
@@ -509,23 +519,22 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     @overload
     def __getitem__(self, key: Rows) -> FrequencyEstimate: ...
     def __getitem__(self, key: Any) -> Any:
-        """Return the frequency of a category by its name, or the estimates of some rows.
+        """Return the frequency of one category, or an estimate with only some of the rows.
 
         Parameters
         ----------
         key : category, or int, slice, list, array or mask of rows
             An integer always selects a row, even if the categories are integers; use
-            ``answer([18])`` for such a category. A slice, a list or an array also selects rows.
-            Any other key is the name of a category: text, a tuple, a date, True, or None for a
-            missing answer. If there are several estimates with `row_names`, the key is the name of
-            a row: ``weeks["may"]["red"]``. Type checkers infer a number in this case, too, because
-            no type shows whether rows have names.
+            ``answer([18])`` for such a category. A slice, a list or an array also selects rows. Any
+            other key (text, a tuple, a date, True or None) is a category. Exception: in an estimate
+            of several rows with `row_names`, such a key is the name of a row:
+            ``weeks["may"]["red"]``. Type checkers infer a number also in this case.
 
         Returns
         -------
         float or FrequencyEstimate
-            The frequency of the category in a single estimate, like `answer`; or the selected rows.
-            A single selected row keeps both axes.
+            For a category, its frequency, which is clipped like in `answer`. For rows, an estimate
+            of shape (n_selected, d), also if a single row is selected.
 
         Raises
         ------
@@ -543,8 +552,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             return self._selected_rows(key)
         except IndexError:
             raise IndexError(
-                f"This estimate has {len(self)} rows, got the index {key!r}. Pass an integer, a "
-                "slice, a list or a mask of rows; for categories use answer([..])."
+                f"This estimate has {len(self)} rows, got the row index {key!r}. Pass an existing "
+                "row as integer, slice, list or mask; for a category that is an integer use "
+                "answer([..])."
             ) from None
 
     def _frequency_of(self, category: Any) -> float:
@@ -580,16 +590,17 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     def with_values(
         self, values: ArrayLike, by: str | None = None, **changes: Any
     ) -> FrequencyEstimate:
-        """Return the same estimate with other values.
+        """Return a copy of the estimate with other values.
 
         Parameters
         ----------
         values : array-like of shape (n_estimates, d)
             The new values.
         by : str, default=None
-            Name of the post-processor that computed the values; None if they are still raw.
+            Name of the post-processor that computed the new values, which is added to
+            `postprocessors`; None if they are still raw.
         **changes : dict
-            Other fields to replace.
+            Other parameters of the class to replace, by name.
 
         Returns
         -------
@@ -613,12 +624,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return replace(self, values=values, postprocessors=names, **changes)
 
     def as_raw(self) -> FrequencyEstimate:
-        """Return the raw estimate from which this estimate was computed.
+        """Return the raw estimate from which a post-processed estimate was computed.
 
         Returns
         -------
         FrequencyEstimate
-            An estimate with the raw values, if they are known; otherwise this estimate.
+            An estimate with the raw values; this estimate itself if they are unknown or it is raw.
         """
         if self.is_raw or self.raw_values is None:
             return self
@@ -632,12 +643,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         )
 
     def of_shards(self, shards: np.ndarray) -> FrequencyEstimate:
-        """Return the raw estimate from some of the shards of its reports.
+        """Return the raw estimate from only some shards (disjoint subsets) of the reports.
 
         Parameters
         ----------
         shards : ndarray of int
-            Indices of shards that contain reports.
+            Indices of the shards to use, each of which contains reports.
 
         Returns
         -------
@@ -651,7 +662,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         """
         if self.shards is None:
             raise ValueError(
-                "FrequencyEstimate has no shards. Collect with an oracle that has n_shards > 1."
+                "FrequencyEstimate has no shards, because its reports were counted together. "
+                "Collect the reports with an oracle that has n_shards > 1."
             )
         values, noise = self.shards.estimate(shards)
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
@@ -662,29 +674,31 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     @overload
     def answer(self, queries: Queries) -> np.ndarray | Answers: ...
     def answer(self, queries: Queries | None = None) -> np.ndarray | Answers:
-        """Answer linear queries: each is the total frequency of a set of categories.
+        """Answer linear queries, such as the total frequency of a set of categories.
 
         Parameters
         ----------
         queries : list of categories, mapping, query set, matrix of shape (n_queries, d), or None
-            Each category in a list is a query. A mapping such as ``{"north": ["a", "b"]}`` asks for
-            the total frequency of each list. :mod:`sklearn_ldp.queries` has query sets such as
-            ``groups(labels)`` and ``mean(numbers)``; a list may also contain query sets. A (sparse)
-            matrix has one row per query. If None, every category is a query.
+            A list of categories asks for the frequency of each category. A mapping such as
+            ``{"north": ["a", "b"]}`` asks for the total frequency of each list.
+            :mod:`sklearn_ldp.queries` has query sets such as ``groups(labels)`` and
+            ``mean(numbers)``; a list may also consist of query sets. Each row of a (sparse) matrix
+            is a query with one weight per category. If None, every category is a query.
 
         Returns
         -------
         ndarray or Answers of shape (n_estimates, n_queries)
-            The answers, clipped at 0 after :class:`~sklearn_ldp.PostPos`. If the queries have
-            names, such as groups and listed categories, the answers are
-            :class:`~sklearn_ldp.queries.Answers`: ``answers["cat"]`` is one answer, and
-            ``np.asarray(answers)`` is the array of all answers.
+            The answers; after :class:`~sklearn_ldp.PostPos`, negative answers become 0. If the
+            queries have names (groups, listed categories), the result is
+            :class:`~sklearn_ldp.queries.Answers`: ``answers["cat"]`` is the answer to one query,
+            and ``np.asarray(answers)`` is the array of all answers.
 
         Raises
         ------
         ValueError
-            If the queries are for other categories, or for another number of categories; or if they
-            add up several categories although a user may have several.
+            If the queries refer to categories that the estimate lacks, or have another number of
+            categories; or if a query adds up several categories although a user may have several
+            (`shares_overlap`).
 
         Examples
         --------
@@ -717,7 +731,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         k : int, default=10
-            Number of categories; if there are fewer categories, the result has all of them.
+            Maximum number of categories to return.
 
         Returns
         -------
@@ -731,16 +745,16 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
 
     def mean(self, values: str | None = None) -> np.ndarray:
-        """Return the mean of a number, computed from the centers of its bins.
+        """Return the mean of the users' numbers, computed from the frequencies and centers of bins.
 
         Parameters
         ----------
         values : {"raw", "processed"}, default=None
-            The values to average. "raw": the result is the answer of the raw estimate to
-            ``queries.mean()``, which is unbiased; intervals refer to this answer. "processed": the
-            result is the mean after post-processing. It has the smaller error after
-            :class:`~sklearn_ldp.SmoothMLE`, and a large bias after projections such as
-            :class:`~sklearn_ldp.NormSub`. If None, the raw values are used, with one warning if the
+            Which frequencies to use. "raw": the raw frequencies. The mean is then unbiased, and
+            intervals of ``queries.mean()`` refer to it. "processed": the frequencies after
+            post-processing. The mean then has a smaller error after
+            :class:`~sklearn_ldp.SmoothMLE`, but a large bias after projections such as
+            :class:`~sklearn_ldp.NormSub`. If None, the raw frequencies, with one warning if the
             estimate is post-processed.
 
         Returns
@@ -764,12 +778,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "mean")[0]
 
     def std(self, values: str | None = None) -> np.ndarray:
-        """Return the standard deviation of a number, computed from the centers of its bins.
+        """Return the standard deviation of the users' numbers, from the centers of their bins.
 
         Parameters
         ----------
         values : {"raw", "processed"}, default=None
-            The values to use, as for `mean`.
+            Which frequencies to use, as for `mean`.
 
         Returns
         -------
@@ -785,7 +799,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "std")[1]
 
     def _moments(self, values: str | None, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """The means and standard deviations of the raw or of the processed values."""
+        """Return the means and standard deviations of numbers, one of each per row."""
         ends = ends_of(self.domain, f"FrequencyEstimate.{method}")
         if values not in (None, "raw", "processed"):
             raise ValueError(
@@ -804,17 +818,18 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return means, np.sqrt(np.maximum(np.sum(source.values * squares, axis=1), 0))
 
     def quantile(self, probabilities: ArrayLike) -> np.ndarray:
-        """Return quantiles of a number in bins, from the present values of the estimate.
+        """Return quantiles of the users' numbers, from the frequencies of their bins.
 
         Parameters
         ----------
         probabilities : float or array-like of shape (n_quantiles,)
-            Probabilities of the quantiles, each in (0, 1); 0.5 is the median.
+            Probability of each quantile, in (0, 1); 0.5 is the median.
 
         Returns
         -------
         ndarray of shape (n_estimates, n_quantiles)
-            The quantiles; :func:`sklearn_ldp.inference.quantiles` has their intervals.
+            The quantiles, from the values after post-processing if there is any. For intervals see
+            :func:`sklearn_ldp.inference.quantiles`.
 
         Raises
         ------
@@ -824,12 +839,13 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return quantile_values(self, probabilities)
 
     def median(self) -> np.ndarray:
-        """Return the median of a number in bins, from the present values of the estimate.
+        """Return the median of the users' numbers, from the frequencies of their bins.
 
         Returns
         -------
         ndarray of shape (n_estimates,)
-            The medians; :func:`sklearn_ldp.inference.quantiles` has their intervals.
+            The medians, from the values after post-processing if there is any. For intervals see
+            :func:`sklearn_ldp.inference.quantiles`.
         """
         return self.quantile(0.5)[:, 0]
 
@@ -850,8 +866,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         interval : float, default=None
-            Level of confidence intervals. If specified, the frame is tidy: it has one row per
-            category, and intervals that are simultaneous over the whole frame.
+            Level of confidence intervals, such as 0.95. If specified, the frame has one row per
+            category, with an interval that is simultaneous with all others of the frame.
         of : {"users", "population"}, default=None
             The people to whom the intervals refer; None as for `describe`.
 
@@ -897,16 +913,16 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return pd.DataFrame(tidy)
 
     def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
-        """Return category, estimate, low and high in a pandas DataFrame, the largest first.
+        """Return a pandas DataFrame of estimates with intervals, with the largest estimates first.
 
-        The frame is ``to_frame(interval=level)`` in another order; bins and ordered scales keep
-        their order. The largest estimates tend to have positive noise, so the intervals are
-        simultaneous over all categories.
+        The frame contains the rows of ``to_frame(interval=level)``, sorted by the estimates. Bins
+        and ordered scales are not sorted. The largest estimates tend to have positive noise, so the
+        intervals are simultaneous over all categories.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of the frame contain the truth.
+            Probability that all intervals of the frame contain the true frequencies.
         of : {"users", "population"}, default=None
             The people to whom the intervals refer; None as for `describe`.
 
@@ -952,9 +968,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Intervals for single categories are score intervals with a continuity correction of half a
         count. Their coverage is at least their level, even if few reports support a category.
         Intervals for other answers are Wald intervals with the same correction. They use the exact
-        covariances of the oracle at the distribution nearest to the estimate. After
-        :class:`~sklearn_ldp.Trend` the intervals are normal intervals with its `standard_errors`;
-        its page describes when these are valid.
+        covariances of the oracle, evaluated at the probability distribution nearest to the
+        estimate. After :class:`~sklearn_ldp.Trend` the intervals are normal intervals with its
+        `standard_errors`; the documentation of Trend states their conditions.
 
         Privacy: no cost.
 
@@ -971,36 +987,37 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             Whether the level applies to all intervals together. Then the intervals are valid for
             any selection among them, such as the largest categories.
         of : {"users", "population"}, default="users"
-            The people to whom the intervals refer: the users who reported, or a population of which
-            the users are a random sample, see :mod:`sklearn_ldp.inference`. For a population the
-            intervals also contain the sampling error.
+            The people whose frequencies the intervals cover: the users who reported, or a
+            population of which the users are a random sample, see :mod:`sklearn_ldp.inference`. For
+            a population, the intervals are wider, because they also account for the sampling error.
         coverage : {"each", "selected"}, default="each"
-            The meaning of the level. "each": every single category or query is covered with this
-            probability. "selected": the intervals of the categories at the top of the list are
-            simultaneous; pass ``top_k(k)`` as `queries` for the number k of these categories. The
-            intervals are also simultaneous for the k categories that are truly the most frequent,
-            if these are on the list. Such intervals use the raw estimate, and are also available
-            after post-processing.
+            The intervals to which the level applies. "each": to all queries, as `simultaneous`
+            determines. "selected": to the k categories with the largest estimates, which are
+            selected by the noisy estimate itself. Pass ``top_k(k)`` as `queries`. All k intervals
+            are then simultaneous. They are also simultaneous for the k categories that are truly
+            the most frequent, if these are on the list. Such intervals use the raw estimate, and
+            are also available after post-processing.
         at_all_times : bool or int, default=False
-            Whether the level is valid for all looks at a growing collection together. An ordinary
-            interval that is computed after every batch misses far more often than stated at some
-            look. An integer is the number of users at which the intervals are narrowest; choose it
-            before the first look. True stands for 1,000 users. See the notes.
+            Whether the level is valid for all looks at a growing collection together. If ordinary
+            intervals are computed after every batch, the probability that at least one of them
+            misses the truth is far larger than stated. An integer is the number of users at which
+            the intervals are narrowest relative to ordinary ones; choose it before the first look.
+            True means 1,000 users. See the notes.
 
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (n_estimates, n_queries). They lie within the range of
-            the answers for distributions, and never shrink to one end of this range, such as
-            [0, 0]. With ``coverage="selected"`` they are in the order of `top`, the largest value
-            first.
+            `low` and `high`, each of shape (n_estimates, n_queries). Both ends are within the range
+            of possible answers, such as [0, 1], and an interval never shrinks to one end of this
+            range, such as [0, 0]. With ``coverage="selected"`` they are in the order of `top`, the
+            largest value first.
 
         Raises
         ------
         ValueError
             If the estimate is post-processed, because the distribution of its error is then unknown
-            (unless `coverage` is "selected"); if the estimate has no noise model; or if the noise
-            model lacks the correlations between the categories of a query.
+            (unless `coverage` is "selected"); if the estimate has no noise model; or if a query
+            combines categories whose covariance the noise model does not contain.
 
         See Also
         --------
@@ -1010,10 +1027,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Notes
         -----
         Simultaneous intervals for up to 500 queries use the quantile of a Gaussian maximum with the
-        exact covariances. Larger numbers of queries, and single categories from 100 on, use Sidak's
-        inequality. For more than 100 categories the ends account for the skewness of the counts,
-        because Gaussian tails are too light; the intervals of Clopper and Pearson replace longer
-        ones.
+        exact covariances. For more queries, and for all single categories if there are at least
+        100, Sidak's inequality replaces it. For more than 100 categories the ends account for the
+        skewness of the counts, because Gaussian tails are too light; an interval that becomes
+        longer than the interval of Clopper and Pearson is replaced by the latter.
 
         An interval for a list of k categories (``coverage="selected"``) has the lower end of the
         simultaneous intervals for all d categories, because positive noise tends to move a category
@@ -1047,27 +1064,30 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return confidence_interval(self, level, queries, simultaneous, of, coverage, at_all_times)
 
     def to_counts(self, total: int | None = None) -> np.ndarray:
-        """Return whole numbers of users that are not negative and have a given sum.
+        """Return the estimate as non-negative integer counts with a given sum.
 
-        Norm-Sub makes the values a distribution, and largest remainders round it. Rounding moves
-        a count by less than 1, so intervals of the frequencies stay valid.
+        Norm-Sub (:class:`~sklearn_ldp.NormSub`) makes the frequencies non-negative with sum 1. Then
+        the largest remainder method rounds the counts. Rounding changes a count by less than 1, so
+        intervals of the frequencies stay valid.
 
-        Privacy: costs none.
+        Privacy: no cost.
 
         Parameters
         ----------
         total : int, default=None
-            The sum of the counts. If None, the number of users, rounded if it was estimated.
+            The sum of the counts. If None, it is the number of users (rounded if it was estimated).
 
         Returns
         -------
         ndarray of int64 of shape (n_estimates, d)
-            The counts. If users may have several categories, each count is rounded on its own.
+            The counts. If users may have several categories, each count is rounded separately, and
+            the sum may differ.
 
         Raises
         ------
         ValueError
-            If `total` is no integer above 0, or the number of users is unknown.
+            If `total` is not a positive integer, or is None although the number of users is
+            unknown.
 
         Examples
         --------
@@ -1085,7 +1105,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         elif not isinstance(total, Integral) or isinstance(total, bool) or total < 1:
             raise ValueError(f"to_counts needs an integer total >= 1, got {total!r}.")
         if sizes is None:
-            raise ValueError("to_counts needs the number of users. Pass it as total=.")
+            raise ValueError(
+                "to_counts needs the number of users, which this estimate does not contain. Pass "
+                "it as total=."
+            )
         whole = np.broadcast_to(np.rint(sizes).astype(np.int64), len(self))
         if self.shares_overlap:
             return np.rint(np.maximum(self.values, 0) * whole[:, None]).astype(np.int64)
@@ -1100,10 +1123,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         error_rate: str = "fdr",
         of: str = "users",
     ) -> Discoveries:
-        """Return the categories with a true frequency significantly above a threshold.
+        """Return the categories whose true frequency is significantly above a threshold.
 
-        Each category has an exact p-value: the probability of at least as many supporting reports
-        if the frequency of the category were equal to the threshold. The p-value is valid for any
+        Each category has an exact p-value: the probability of at least as many reports that support
+        it, if its true frequency were equal to the threshold. The p-value is valid for any
         frequencies of the other categories.
 
         Privacy: no cost.
@@ -1111,28 +1134,28 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         level : float, default=0.95
-            One minus the error rate.
+            One minus the allowed error rate.
         threshold : float, default=0.0
-            Frequency, in [0, 1).
+            The frequency, in [0, 1), that the categories must exceed.
         error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
-            The error rate. "fdr": the expected proportion of false discoveries (Benjamini and
-            Hochberg), which assumes that errors are not strongly dependent. "fdr_any": the same
-            without this assumption (Benjamini and Yekutieli). "fwer": the probability of at least
-            one false discovery (Holm).
+            The error rate to control. "fdr": the expected proportion of false discoveries (method
+            of Benjamini and Hochberg, which assumes that errors are not strongly dependent).
+            "fdr_any": the same for any dependence (Benjamini and Yekutieli). "fwer": the
+            probability of at least one false discovery (Holm).
         of : {"users", "population"}, default="users"
             The people whose frequencies are compared with the threshold.
 
         Returns
         -------
         Discoveries
-            ``found[i]`` are the categories that were found in the i-th estimate; `mask` and
-            `p_values` have the shape (n_estimates, d).
+            The attribute ``found[i]`` contains the categories that were found in row i of the
+            estimate; `mask` and `p_values` have the shape (n_estimates, d).
 
         Raises
         ------
         ValueError
-            If the estimate is post-processed, or its noise has no probabilities p and q that a
-            report supports a category.
+            If the estimate is post-processed, or its noise model has no p and q (the probabilities
+            that a report supports the user's own category, and another category).
 
         See Also
         --------
@@ -1149,7 +1172,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return detected(self, level, threshold, error_rate, of)
 
     def __sub__(self, other: Any) -> EstimateDifference:
-        """Return the difference of two raw estimates, with its covariance."""
+        """Return the difference of two raw estimates from different users, with its noise."""
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
         return EstimateDifference(self, other)
@@ -1167,8 +1190,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         level : float, default=0.95
-            Probability that all intervals of an estimate cover the truth; also the probability that
-            a sentence is true, for each sentence.
+            Probability that all intervals of an estimate together cover the truth. Each sentence of
+            the report is also true with this probability.
         question : str, default=""
             The question that users were asked.
         of : {"users", "population"}, default=None
@@ -1185,8 +1208,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         dict
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
-            and the kind of the intervals), `may_be_said`, `may_not_be_said` and `made_by`. Unknown
-            entries are None. Several estimates have one such dict each, in `parts`.
+            and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
+            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
+            `parts` is a list with one such dict for each estimate.
 
         Raises
         ------
@@ -1233,7 +1257,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     def _single_row(self, method: str) -> np.ndarray:
         if len(self) == 0:
             raise ValueError(
-                f"FrequencyEstimate.{method} has no result, because no users have answered for the "
+                f"FrequencyEstimate.{method} has no result, because no user was asked about the "
                 f"categories {', '.join(map(repr, self.categories[:3].tolist()))}, ... Collect "
                 "reports first."
             )
@@ -1264,7 +1288,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return ", ".join(parts)
 
     def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """Return what is printed of one estimate: queries, places among them, names and answers."""
+        """Return the queries, the positions of the printed answers, and [name, answer] of each."""
         # The largest categories are shown. For bins, the first bins are shown, or ranges that
         # together contain all bins.
         if len(self) != 1:
@@ -1319,7 +1343,7 @@ def _bounds_of_cells(domain: Domain | None, n: int) -> dict[str, np.ndarray]:
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
-    """Return an index of categories, with one level per column if all are tuples of one length."""
+    """Return a pandas index of categories; tuples of equal length become a MultiIndex."""
     widths = {len(c) if isinstance(c, tuple) else 0 for c in categories.tolist()}
     if len(widths) == 1 and (width := widths.pop()) > 1:
         names = [f"category_{i}" for i in range(width)]
@@ -1336,7 +1360,7 @@ def _check_shape(values: np.ndarray, n_categories: int) -> None:
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Return distinct categories as a read-only 1-D array; a sealed array is not copied."""
+    """Return distinct categories as a read-only 1-D array; such an array itself is not copied."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:
@@ -1345,7 +1369,7 @@ def _sealed(categories: Any) -> np.ndarray:
     if len(set(array.tolist())) < len(array):
         raise ValueError(
             "FrequencyEstimate needs distinct categories, got a category more than once. List each "
-            "category once."
+            "category only once."
         )
     return _read_only(array)
 
@@ -1357,5 +1381,5 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _plain(category: Any) -> Any:
-    """Return a Python object, for display and hashing, instead of a NumPy scalar."""
+    """Convert a NumPy scalar to a Python object, for display and hashing."""
     return category.item() if isinstance(category, np.generic) else category

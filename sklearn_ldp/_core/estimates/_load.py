@@ -13,19 +13,19 @@ from ..support.kept import kept
 def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) -> Any:
     """Read an estimate from a file that its method `save` has written.
 
-    The file contains only data: numbers, text and tags of classes of this package. Reading the file
-    imports no module that the file names, and calls no code of other packages except the
-    `classes`. A digest detects damage and careless edits, and inconsistent parts are refused. But
-    the file proves nothing about its author, because any person can write consistent numbers and
-    their digest.
+    The file contains only data: numbers, text and names of classes of this package. Reading a file
+    imports no module that the file names, and calls no code of other packages except the `classes`.
+    A hash in the file detects damage and careless edits, and a file with inconsistent parts raises
+    an error. But the file does not prove who wrote it, because any person can write consistent
+    numbers with the correct hash.
 
     Parameters
     ----------
     path : path-like
         The file.
     classes : sequence of type, default=()
-        Classes of other packages that the file may contain, such as an oracle of a third party and
-        its channel.
+        The classes of other packages whose objects may be in the file, such as another package's
+        oracle and its mechanism.
 
     Returns
     -------

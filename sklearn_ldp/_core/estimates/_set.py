@@ -1,4 +1,4 @@
-"""Several estimates of the same users, by name: the results of collections of several columns."""
+"""Several estimates about the same users, one for each column or table of a collection."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ._estimate import FrequencyEstimate
 
 
 class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
-    """An ordered mapping from names to estimates, like a data frame of columns.
+    """A mapping from names (such as columns) to estimates, in a fixed order.
 
-    The mapping is read-only: ``estimates["age"]`` is the estimate of that part, and `keys`,
-    `values`, `items` and `len` work as for a dict. Post-processors and searches process a set part
-    by part and return a set. If no user was asked about a part, its estimate has no rows and is
-    printed as "no users"; post-processors do not change it.
+    The mapping is read-only: ``estimates["age"]`` is one estimate, called a part of the set, and
+    `keys`, `values`, `items` and `len` work as for a dict. Post-processors and searches process
+    each part separately and return a set. If no user was asked about a part, its estimate has no
+    rows and is printed as "no users"; post-processors do not change it.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     # -- as a mapping -------------------------------------------------------------------------
     @property
     def names(self) -> list[Any]:
-        """The names of the parts, in their order."""
+        """The names of the estimates, in their order."""
         return list(self._parts)
 
     @property
     def feature_names(self) -> np.ndarray:
-        """Names of all categories of all parts, such as "age_3", part by part."""
+        """For each category of each part, "part_category", such as "age_3"."""
         names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
         return np.array(names, dtype=object)
 
@@ -111,12 +111,13 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
             if name.startswith("_") or name not in dir(self[self.names[0]]):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
             raise AttributeError(
-                f"A set of estimates has no {name!r}, only its parts have it. Select one part, as "
-                f"in estimates[{self.names[0]!r}].{name}, or loop over estimates.items()."
+                f"A set of estimates has no attribute {name!r}, but each of its estimates has. "
+                f"Select one estimate, as in estimates[{self.names[0]!r}].{name}, or loop over "
+                "estimates.items()."
             )
 
     def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
-        """Return the differences to another set, of other users, by the names of the parts."""
+        """Return, for each part, its difference from the same part of a set of other users."""
         # Parts without users in one of the sets are omitted.
         if not isinstance(other, EstimateSet):
             return NotImplemented
@@ -135,7 +136,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     __hash__ = object.__hash__
 
     def map(self, function: Callable[[FrequencyEstimate], FrequencyEstimate]) -> EstimateSet:
-        """Return the set with a function applied to each part that has users.
+        """Apply a function to each estimate that has users, and return the results as a set.
 
         Parameters
         ----------
@@ -151,7 +152,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return self.with_parts(parts)
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
-        """Return the set with other estimates.
+        """Return a set of the same class and properties that contains other estimates.
 
         Parameters
         ----------
@@ -166,12 +167,13 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return EstimateSet(parts)
 
     def of_shards(self, shards: Mapping[Any, np.ndarray]) -> EstimateSet:
-        """Return the raw estimates from some of the shards of each part's reports.
+        """For each part, return the raw estimate from only some shards (subsets) of its reports.
 
         Parameters
         ----------
         shards : mapping of names to ndarray of int
-            Indices of shards that contain reports; parts without an entry do not change.
+            For each part, the indices of its shards to use, each of which contains reports. A part
+            without an entry does not change.
 
         Returns
         -------
@@ -251,7 +253,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     describe.__doc__ = Kept.describe.__doc__
 
     def plot(self, **kwargs: Any) -> dict[Any, Any]:
-        """Plot the estimate of each part that has users, in axes of its own (needs matplotlib).
+        """Plot each estimate that has users, in separate axes of one figure (needs matplotlib).
 
         Parameters
         ----------
@@ -287,7 +289,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return displays
 
     def _level_of_each(self, level: float) -> float:
-        """Return the level for each part at which the intervals of all parts are simultaneous."""
+        """Return the level of each part's intervals for which all parts together have `level`."""
         return level_of_each(level, sum(len(part) > 0 for part in self.values()))
 
     def _heading(self) -> str:
@@ -310,12 +312,12 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
 
 def _joined(name: Any) -> str:
-    """Return the name of a part as one word."""
+    """Return the name of a part as a string; the elements of a tuple are joined."""
     return "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _summary(part: FrequencyEstimate) -> str:
-    """Return the largest frequencies of a part in one line, or the quartiles of a number."""
+    """Return one line about a part: its largest frequencies, or the quartiles if it has bins."""
     if len(part) != 1:
         return f"{len(part):,} estimates" if len(part) else "no users"
     shown = [f"{' '.join(name.split())} {x.strip()}" for name, x in part._shown(3, digits=3)[2]]

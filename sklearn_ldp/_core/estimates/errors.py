@@ -1,4 +1,4 @@
-"""Errors of estimates, from the truth or from held-out reports, and effective sample sizes."""
+"""Errors of estimates, computed from true frequencies or from held-out reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Metric(Protocol[_P, _T]):
-    """A metric of one estimate that also accepts a set of estimates."""
+    """The type of a metric for one estimate that also accepts an EstimateSet."""
 
     @overload
     def __call__(
@@ -47,7 +47,7 @@ class _Metric(Protocol[_P, _T]):
 def for_each_estimate(
     function: Callable[Concatenate[Frequencies, FrequencyEstimate | ArrayLike, _P], _T],
 ) -> _Metric[_P, _T]:
-    """Let a metric of one estimate also accept a set, for which it returns results by name."""
+    """Extend a metric for one estimate: for a set, it returns a dict with one result per part."""
 
     @wraps(function)
     def metric(frequencies: Any, estimate: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,26 +76,27 @@ def query_errors(
     queries: Queries | None = None,
     metric: Metric = "mse",
 ) -> np.ndarray:
-    """Return the error of each estimate, averaged over the queries.
+    """Return the error of each row of an estimate, averaged over the queries.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,), or mapping of these
-        True frequencies, in the order of the estimate's categories; by name for a set.
+        True frequencies, in the order of the estimate's categories. For a set of estimates, a
+        mapping from the name of each part to these.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
-        a set without users are omitted.
+        The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
+        at 0. Parts of a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
     metric : {"mse", "mae"} or callable, default="mse"
-        Mean squared or mean absolute error of the answers, or a function of the true and the
-        estimated answers of one estimate, each of shape (n_queries,), such as a metric of
+        Mean squared or mean absolute error of the answers. Or a function of two arrays of shape
+        (n_queries,), the true and the estimated answers, such as a metric of
         :mod:`sklearn.metrics`.
 
     Returns
     -------
     ndarray of shape (n_estimates,), or dict of these
-        One error per row of the estimate; by name for a set.
+        One error per row of the estimate. For a set, a dict with these for each part.
 
     Raises
     ------
@@ -129,7 +130,7 @@ def query_errors(
 def as_truth_and_estimate(
     frequencies: Frequencies, estimate: FrequencyEstimate | ArrayLike
 ) -> tuple[np.ndarray, FrequencyEstimate]:
-    """Return true frequencies as an array, and the object to evaluate as an estimate.
+    """Return the true frequencies as an array, and the estimate as a FrequencyEstimate.
 
     Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     """
@@ -164,18 +165,19 @@ def frequency_mse(
     Parameters
     ----------
     frequencies : array-like of shape (d,), or mapping of these
-        True frequencies, in the order of the estimate's categories; by name for a set.
+        True frequencies, in the order of the estimate's categories. For a set of estimates, a
+        mapping from the name of each part to these.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
-        a set without users are omitted.
+        The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
+        at 0. Parts of a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For random sets the mean is over all sets of their size, in closed form.
+        For ``random_sets``, the error is the exact mean over all sets of that size.
 
     Returns
     -------
     float, or dict of float
-        The error (2020 paper, section V-A); by name for a set.
+        The error (Wang et al., NDSS 2020, section V-A). For a set, a dict with one error per part.
 
     See Also
     --------
@@ -202,18 +204,20 @@ def frequency_mae(
     Parameters
     ----------
     frequencies : array-like of shape (d,), or mapping of these
-        True frequencies, in the order of the estimate's categories; by name for a set.
+        True frequencies, in the order of the estimate's categories. For a set of estimates, a
+        mapping from the name of each part to these.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
-        The estimate to evaluate. Its answers are clipped if it is the result of a PostPos. Parts of
-        a set without users are omitted.
+        The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
+        at 0. Parts of a set without users are omitted.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        Random sets are drawn, because there is no closed form.
+        For ``random_sets``, the error is the mean over drawn sets, because the exact mean has no
+        formula.
 
     Returns
     -------
     float, or dict of float
-        The error; by name for a set.
+        The error. For a set, a dict with one error per part.
 
     See Also
     --------
@@ -229,7 +233,7 @@ def frequency_mae(
 
 
 class BiasVariance(NamedTuple):
-    """Bias and variance of answers over many estimates, each an ndarray of shape (n_queries,).
+    """Bias and variance of the answers to each query, measured over many estimates.
 
     Parameters
     ----------
@@ -257,27 +261,29 @@ def bias_variance(
     *,
     queries: Queries | None = None,
 ) -> BiasVariance:
-    """Measure the bias and variance of each category, or query, over the rows of an estimate.
+    """Measure the bias and variance of the answers to each query over the rows of an estimate.
 
-    The mean squared error is ``bias**2 + variance``. The sum of the biases is
-    ``result.bias.sum()``; for counts instead of frequencies, multiply this sum by n (2020 paper,
-    Figure 2).
+    Each row is an independent estimate of the same frequencies. The mean squared error is ``bias**2
+    + variance``. The sum of the biases is ``result.bias.sum()``; for counts instead of frequencies,
+    multiply this sum by the number of users (Wang et al., NDSS 2020, Figure 2).
 
     Parameters
     ----------
     frequencies : array-like of shape (d,), or mapping of these
-        True frequencies, in the order of the estimate's categories; by name for a set.
+        True frequencies, in the order of the estimate's categories. For a set of estimates, a
+        mapping from the name of each part to these.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         At least 2 independent estimates. Answers are clipped if the estimate is the result of a
         PostPos.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For the sum of the biases of a set of categories, with its standard error, query that set.
+        For the bias of the total of a set of categories, with its standard error, pass this set as
+        a query.
 
     Returns
     -------
     BiasVariance, or dict of these
-        Arrays with one entry per query; by name for a set.
+        Arrays with one entry per query. For a set, a dict with these for each part.
 
     Raises
     ------
@@ -320,14 +326,16 @@ def bias_variance(
 
 
 class HeavyHitterScores(NamedTuple):
-    """Scores of estimates that classify categories as frequent, one per estimate.
+    """For each estimate, scores of its classification of categories as frequent or not.
 
     Parameters
     ----------
     precision : ndarray of shape (n_estimates,)
-        Proportion of truly frequent categories among the categories that an estimate finds.
+        Among the categories that the estimate classifies as frequent, the proportion of truly
+        frequent categories.
     recall : ndarray of shape (n_estimates,)
-        Proportion of the truly frequent categories that an estimate finds.
+        Among the truly frequent categories, the proportion that the estimate classifies as
+        frequent.
     f_score : ndarray of shape (n_estimates,)
         Harmonic mean of precision and recall.
     """
@@ -346,34 +354,37 @@ def heavy_hitter_scores(
     k: int | None = None,
     zero_division: float = 0.0,
 ) -> HeavyHitterScores:
-    """Return precision, recall and F-score of the categories that an estimate finds frequent.
+    """Return precision, recall and F-score of the frequent categories (heavy hitters) of estimates.
 
     Parameters
     ----------
     frequencies : array-like of shape (d,), or mapping of these
-        True frequencies, in the order of the estimate's categories; by name for a set.
+        True frequencies, in the order of the estimate's categories. For a set of estimates, a
+        mapping from the name of each part to these.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate.
     threshold : float, default=None
-        Minimum frequency of a heavy hitter, in the truth and in the estimate.
+        A category is a heavy hitter if its frequency is at least this number. The threshold applies
+        to the true and to the estimated frequencies.
     k : int, default=None
-        Number of heavy hitters: the k most frequent categories, in the truth and in the estimate.
-        Among equal frequencies the first categories are chosen. All three scores are then the same.
-        Pass either `threshold` or `k`.
+        Instead of `threshold`: the k most frequent categories are the heavy hitters, both for the
+        true and for the estimated frequencies. Among equal frequencies the first categories are
+        chosen. All three scores are then the same.
     zero_division : float, default=0.0
-        The precision if nothing is found, the recall if nothing is frequent, and the F-score if
-        both; as in scikit-learn, 0.0, 1.0 or NaN. If only one of the two is empty, the F-score
-        is 0.
+        The value (0.0, 1.0 or NaN, as in scikit-learn) of the precision if the estimate has no
+        heavy hitters, of the recall if the truth has none, and of the F-score if both have none. If
+        only one of them has none, the F-score is 0.
 
     Returns
     -------
     HeavyHitterScores, or dict of these
-        Arrays with one entry per row of the estimate; by name for a set.
+        Arrays with one entry per row of the estimate. For a set, a dict with these for each part.
 
     Raises
     ------
     ValueError
-        Unless exactly one of `threshold` and `k` is given and the numbers of categories agree.
+        If both or neither of `threshold` and `k` are passed, or if the numbers of categories
+        differ.
 
     Examples
     --------
@@ -414,7 +425,7 @@ def heavy_hitter_scores(
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Return whether each value is among the k largest of its row."""
+    """Return, for each value, whether it is among the k largest values of its row."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     result = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(result, order, True, axis=1)
@@ -434,10 +445,10 @@ def equivalent_n_samples(
 def equivalent_n_samples(
     noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
 ) -> float | np.ndarray:
-    """Return the effective sample size n': a raw estimate from n' users has this error.
+    """Return the effective sample size: the number n' of users whose raw estimate has this error.
 
-    If post-processing reaches a mean squared error with n users, it has the same effect as ``n' /
-    n`` times as many users (2020 paper, section V-C):
+    If a post-processed estimate from n users has this error, then post-processing has the same
+    effect as ``n' / n`` times as many users (Wang et al., NDSS 2020, section V-C):
 
     .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
               + \\frac{1 - p - q}{d (p - q)} \\right).
@@ -445,16 +456,16 @@ def equivalent_n_samples(
     Parameters
     ----------
     noise : NoiseModel or FrequencyEstimate
-        The noise of the oracle; the number of users in it does not matter.
+        The noise of the oracle, or an estimate of it; its number of users is not used.
     mse : float or array-like
         Mean squared errors over the full domain, such as :func:`query_errors` returns.
     n_categories : int, default=None
-        Size d of the domain; it is not needed with an estimate.
+        Number d of categories; needed only if `noise` is not an estimate.
 
     Returns
     -------
     float or ndarray of the shape of `mse`
-        The numbers of users; infinity for an error of 0.
+        The effective sample sizes; infinity for an error of 0.
 
     Raises
     ------
@@ -483,7 +494,7 @@ def equivalent_n_samples(
     mse = np.asarray(mse, dtype=np.float64)
     if not np.all(mse >= 0):
         raise ValueError(f"equivalent_n_samples needs mse >= 0, got {mse}.")
-    # The sum of the variances does not depend on the frequencies, so uniform ones are used.
+    # The sum of the variances does not depend on the frequencies, so uniform frequencies are used.
     variance = noise.variance(np.full(n_categories, 1 / n_categories))
     variance_of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
     with np.errstate(divide="ignore"):
@@ -509,12 +520,13 @@ def held_out_score(
     *,
     queries: Queries | None = None,
 ) -> float | dict[Any, float]:
-    """Return an unbiased estimate of minus the mean squared error, without the truth.
+    """Estimate the negative mean squared error from other users' reports, without the truth.
 
-    The squared distance to the raw estimate of other users is, in expectation, the squared error
-    with respect to their frequencies plus the variance of that raw estimate. This variance is
-    subtracted. It is linear in the frequencies, so the same raw estimate gives it without bias.
-    The score is unbiased, but not precise: if there are few held-out users, it may be above 0.
+    Let the held-out estimate be a raw estimate from other users. The expected squared distance to
+    it is the squared error with respect to these users' frequencies, plus the variance of the
+    held-out estimate. This variance is linear in the frequencies, so the held-out estimate itself
+    yields an unbiased estimate of the variance, which is subtracted. The score is unbiased but
+    noisy: with few held-out users, it may be above 0.
 
     Privacy: no cost, because both estimates are made from reports.
 
@@ -523,17 +535,17 @@ def held_out_score(
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate; it must be independent of the held-out reports.
     held_out : FrequencyEstimate of shape (1, d), or EstimateSet
-        The raw estimate of an oracle, made from reports that were not used for `estimate`; a set of
-        the same parts if `estimate` is one.
+        The raw estimate of an oracle from reports that were not used for `estimate`. If `estimate`
+        is a set, a set with the same parts.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        ``top_k`` depends on the truth and is refused.
+        ``top_k`` raises an error, because it depends on the truth.
 
     Returns
     -------
     float, or dict of float
-        Minus the error, averaged over the rows of `estimate`; greater is better. By name for a set;
-        parts without users are omitted.
+        Minus the estimated mean squared error, averaged over the rows of `estimate`; greater is
+        better. For a set, a dict with one score per part that has users.
 
     Raises
     ------
@@ -583,7 +595,8 @@ def held_out_score(
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:
-        # Clipped answers have no closed form, so the error and its variance use the same sets.
+        # Clipped answers have no closed form, so the error and the variance use the same drawn
+        # sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
     errors = query_errors(truth, estimate, queries=query_set, metric="mse")
     variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
@@ -595,17 +608,17 @@ def _scores_by_part(estimate: Any, held_out: Any, queries: Queries | None) -> di
     first, second = (x.names if isinstance(x, EstimateSet) else type(x).__name__ for x in arguments)
     if first != second:
         raise ValueError(
-            f"held_out_score got {first} and {second}. Pass two sets of estimates with the same "
-            "parts, or two estimates."
+            f"held_out_score cannot compare {first} with {second}. Pass two single estimates, or "
+            "two sets whose parts have the same names in the same order."
         )
     names = [name for name in estimate if len(estimate[name]) and len(held_out[name])]
     return {name: held_out_score(estimate[name], held_out[name], queries=queries) for name in names}
 
 
 def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:
-    """Return the mean of numbers, or the weighted mean over the parts of a set.
+    """Return the mean of numbers, or for a dict of results by part, their weighted mean.
 
-    A part without a weight has the weight 1.
+    A part that is not in `weights` has the weight 1.
     """
     if not isinstance(results, Mapping):
         return float(np.mean(results))

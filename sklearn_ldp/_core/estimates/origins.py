@@ -1,4 +1,4 @@
-"""The raw values of an estimate's users, kept in memory for the scores of simulations."""
+"""In simulations: memory of the users' true values from which an estimate was made, for scores."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _VALUES: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
 
 
 def remember_values(estimate: Any, values: Any, sample_weight: Any) -> None:
-    """Remember the raw values of an estimate's users, as long as the estimate exists.
+    """Remember the users' true values behind an estimate, as long as the estimate exists.
 
     Parameters
     ----------
     estimate : FrequencyEstimate or EstimateSet
         The estimate.
     values : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The raw values.
+        The users' true values.
     sample_weight : array-like of shape (n_samples,) or None
         The number of users of each row.
     """
@@ -25,17 +25,18 @@ def remember_values(estimate: Any, values: Any, sample_weight: Any) -> None:
 
 
 def remembered_values(estimate: Any) -> tuple[Any, Any]:
-    """Return the raw values and the weights that were remembered with an estimate.
+    """Return the users' true values, and their weights, that were remembered for an estimate.
 
     Parameters
     ----------
     estimate : object
-        An estimate, or anything else.
+        Any object, usually an estimate.
 
     Returns
     -------
     (values, sample_weight)
-        Both None for an estimate of reports, a copy of an estimate, or another object.
+        (None, None) if nothing was remembered: for an estimate from reports, a copy of an estimate,
+        or an object of another type.
     """
     try:
         return _VALUES.get(estimate, (None, None))

@@ -1,8 +1,8 @@
-"""Mechanisms: how a client randomizes a value, and how a server adds up reports, in integers.
+"""Mechanisms: a client randomizes its value to a report, and a server adds up the reports.
 
-A :class:`Protocol` is the common configuration of client and server, and :class:`Counts` are the
-sums that the server has computed. :mod:`sklearn_ldp.oracles.channels` contains the parts for
-building your own oracle.
+All computations use integers. A :class:`Protocol` is the common configuration of client and server,
+and :class:`Counts` are the sums that the server has computed. To build your own oracle, use the
+classes of :mod:`sklearn_ldp.oracles.channels`.
 """
 
 from .coins import CoinStreams

@@ -1,4 +1,4 @@
-"""Reports for repeated collection: one permanent report of a value, mixed with uniform reports."""
+"""Repeated collection from the same users: each round sends a permanent or a uniform report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ _MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
 
 class Chain:
-    """Two kinds of reports; their mixture has the distribution of a mechanism's single report."""
+    """Draws the two kinds of reports that a client sends in repeated collection.
+
+    A permanent report depends on the user's value, and is drawn once for each value. A uniform
+    report is drawn anew and does not depend on the value. In each round the client chooses the kind
+    at random. So each report has the same distribution as a single report of the mechanism.
+    """
 
     # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
     # user's value, otherwise c(y), where E = exp(epsilon). A *permanent* report has
@@ -36,15 +41,15 @@ class Chain:
         is_sided = hasattr(mechanism, "sided")  # the support does not determine the likelihood
         if not is_sided and not getattr(mechanism, "has_two_likelihoods", False):
             raise TypeError(
-                "Repeated collection needs a frequency oracle whose reports have two likelihoods, "
-                f"or a survey that asks each user one such column, got {type(mechanism).__name__}. "
-                "Use OLH or GRR."
+                "Repeated collection supports frequency oracles such as OLH and GRR, and surveys "
+                "that ask each user about one column with such an oracle, got "
+                f"{type(mechanism).__name__}. Use OLH or GRR."
             )
         is_budget = isinstance(epsilon_forever, Real) and epsilon <= epsilon_forever < math.inf
         if not is_budget:
             raise ValueError(
-                "Argument epsilon_forever must be finite and at least the epsilon of one report, "
-                f"{epsilon:g}, got {epsilon_forever!r}."
+                f"Argument epsilon_forever must be finite and at least {epsilon:g}, the epsilon of "
+                f"one report; got {epsilon_forever!r}."
             )
         ratio = exp_lower_bound(epsilon)
         forever = exp_lower_bound(epsilon_forever)
@@ -54,7 +59,7 @@ class Chain:
         self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
 
     def _share(self, ratio: Fraction) -> int:
-        """The largest a, over 2**64, for which a single report stays within the ratio."""
+        """Return the largest `share` for which a single report's likelihood ratios are <= ratio."""
         # The worst case is a mechanism that reaches the ratio, and a report with the smallest
         # uniform likelihood: `least` times the permanent likelihood of a report against the value.
         # The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least),
@@ -68,7 +73,7 @@ class Chain:
 
     @property
     def has_quick_uniforms(self) -> bool:
-        """Whether a client may draw a uniform report for each round, given the number of tries."""
+        """Whether rejection sampling is fast enough to draw a uniform report in every round."""
         # The number of tries is up to exp(epsilon). So above an epsilon of 11, a uniform report is
         # drawn only if it is sent. If the permanent report is certain, none is drawn.
         return self.share < TWO_64 and self.keep_for >= TWO_64 >> 16
@@ -77,17 +82,17 @@ class Chain:
     def permanent(
         self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n reports at `epsilon_forever`, in the form of the mechanism's reports."""
+        """Draw n permanent reports of a code, each with the budget `epsilon_forever`."""
         return self._kept(code, n, coins, function, TWO_64, self.keep_against)
 
     def uniform(
         self, like: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n reports that do not depend on any value; only the type of `like` is used."""
+        """Draw n uniform reports, which do not depend on any value; `like` only sets the dtype."""
         return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, TWO_64)
 
     def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw for each of n rounds whether it sends the permanent report: probability `share`."""
+        """Draw, for each of n rounds, whether it sends the permanent report (`share`)."""
         return _bernoulli(self.share, n, coins)
 
     def _kept(self, code, n, coins, *way):
@@ -103,7 +108,7 @@ class Chain:
         return np.concatenate(kept_reports)
 
     def tries(self, code, n, coins, function, keep_for, keep_against):
-        """Draw n reports of a code, and whether each is kept, which depends on its support."""
+        """Draw n reports of a code, and whether rejection sampling keeps each of them."""
         codes = np.repeat(code, n, axis=0)
         if hasattr(self.mechanism, "sided"):
             reports, is_for = self.mechanism.sided(codes, coins)
@@ -118,16 +123,16 @@ class Chain:
 
     @property
     def has_functions(self) -> bool:
-        """Whether reports have a hash function, which a client could fix for all values."""
+        """Whether reports contain a hash function, which a client may fix for all its values."""
         return getattr(self.mechanism.public_part, "privatize", None) is not None
 
     def image(self, code: np.ndarray, function: int) -> int:
-        """Return the hash value of a code; reports with this hash depend on nothing else."""
+        """Return the hash value of a code; reports with this function depend only on this value."""
         values = np.arange(self.mechanism.report_fields[1].n_values)
         reports = np.column_stack([np.full_like(values, function), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
 
 
 def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
-    """Draw booleans with probability threshold / 2**64, which may be 1."""
+    """Draw n booleans that are True with probability threshold / 2**64, which may be 1."""
     return np.ones(n, dtype=bool) if threshold == TWO_64 else coins.bernoulli(threshold, n)

@@ -1,4 +1,4 @@
-"""Pure mechanisms for frequencies: each report supports a set of categories."""
+"""Mechanisms for frequencies; in a pure mechanism, each report supports a set of categories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TESTED_CELLS = 1 << 20  # reports times categories in the test of plain reports
 
 
 class LinearMechanism(Mechanism):
-    """Base of all mechanisms for frequencies with estimates that are linear in the counts."""
+    """Base class of mechanisms whose frequency estimates are linear in the counts of reports."""
 
     # Variances and covariances are per user; the noise of n users has 1/n times these. A subclass
     # without p and q (see :class:`Channel`) defines `null_variance`, `slope`, `variances` and
@@ -40,27 +40,28 @@ class LinearMechanism(Mechanism):
 
     @property
     def half_count(self) -> float:
-        """The continuity correction: half the effect of a report on a count; 0 if unknown."""
+        """Half the change of n times an estimate by a report (continuity correction), or 0."""
         return 0.0
 
     @property
     @abstractmethod
     def null_variance(self) -> float:
-        """Variance per user of a category with frequency 0, if all others are equally frequent."""
+        """The variance of an estimate of a frequency 0, times n, if all others are equal."""
 
     @property
     @abstractmethod
     def slope(self) -> float:
-        """Increase of that variance per unit of the category's frequency, for one user."""
+        """Increase of n times the variance of an estimate per unit of the category's frequency."""
 
     @abstractmethod
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return unbiased frequencies and their noise, from tallies that are already decoded.
+        """Return unbiased frequency estimates and their noise, from the results of `decode`.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, any)
-            The result of `decode`: the support counts of a pure mechanism.
+            One row per collection, as `decode` returns it. For a pure mechanism, these are the
+            numbers of reports that support each category.
         sizes : ndarray of shape (m,)
             Number of reports of each collection.
 
@@ -72,14 +73,14 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw decoded tallies from their joint distribution, given the true counts.
+        """Simulate collections with given true counts, and return results of `decode`.
 
         Parameters
         ----------
         counts : ndarray of shape (n_categories,)
             True number of users of each category.
         n_repeats : int
-            Number of collections.
+            Number of simulated collections.
         rng : Generator
             Source of randomness.
 
@@ -92,26 +93,26 @@ class LinearMechanism(Mechanism):
     def simulate_tallies(
         self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
     ) -> np.ndarray | None:
-        """Draw the number of reports of each kind, if a tally counts kinds (`report_law`).
+        """Simulate collections: draw the number of reports of each kind, if a tally counts kinds.
 
         Parameters
         ----------
         counts : ndarray of shape (n_categories,)
             True number of users of each category.
         n_repeats : int
-            Number of collections.
+            Number of simulated collections.
         rng : Generator
-            Source of randomness; `simulate` makes the same draws, and decodes them.
+            Source of randomness. `simulate` makes the same draws, and decodes them.
 
         Returns
         -------
         ndarray of shape (n_repeats, tally_size) or None
-            int64; None if only supports can be drawn.
+            int64. None if the tally does not count kinds of reports (see `report_law`).
         """
         return None
 
     def noise(self, n_samples: ArrayLike) -> Noise:
-        """Return the noise of estimates from a given number of users.
+        """Return the noise model of estimates from a given number of users.
 
         Parameters
         ----------
@@ -126,7 +127,7 @@ class LinearMechanism(Mechanism):
         return Noise.of(self, n_samples)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return the distribution at which the covariances of a raw estimate are computed.
+        """Return the frequencies at which to evaluate the covariances of a raw estimate.
 
         Parameters
         ----------
@@ -136,18 +137,18 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of shape (n_categories,)
-            By default, the nearest distribution.
+            By default, the frequencies nearest to the estimate that are >= 0 and sum to 1.
         """
         return norm_sub(values)
 
     @property
     def has_exact_covariance(self) -> bool:
-        """Whether covariances are exact, rather than a mean over drawn reports."""
+        """Whether covariances are exact; otherwise they are means over drawn reports."""
         return True
 
     @abstractmethod
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category's raw estimate, for one user (2020 paper, Eq. 5).
+        """Return n times the variance of each category's raw estimate from n users.
 
         Parameters
         ----------
@@ -157,11 +158,11 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of the same shape
-            n times the variances.
+            n times the variances, for any n (Wang et al., NDSS 2020, Eq. 5).
         """
 
     def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return the sum of the variances of all categories, times the number of users.
+        """Return n times the sum of the variances of all categories' raw estimates from n users.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         float
-            n times the total variance; infinite if reports carry no information.
+            n times the sum; infinity if reports do not depend on the values.
         """
         if not self.is_informative:
             return math.inf
@@ -181,7 +182,7 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def covariance(self, frequencies: np.ndarray) -> Covariance | Covariances:
-        """Return the covariance of linear answers to the raw estimate, for one user.
+        """Return n times the covariance of linear answers to the raw estimate from n users.
 
         It is linear in the frequencies (which sum to 1), so unbiased estimates of the frequencies
         give unbiased estimates of the variances.
@@ -189,7 +190,7 @@ class LinearMechanism(Mechanism):
         Parameters
         ----------
         frequencies : ndarray of shape (n_categories,)
-            Frequencies among the users.
+            True frequencies of the categories.
 
         Returns
         -------
@@ -204,16 +205,17 @@ class LinearMechanism(Mechanism):
 
 
 class Channel(LinearMechanism):
-    """Base of all pure mechanisms over ``d = n_categories`` codes.
+    """Base class of pure mechanisms for ``d = n_categories`` categories (codes 0 .. d-1).
 
-    Every report supports a set of categories. It contains the user's own category with probability
-    `p`, and a given other category with probability `q`. Subclasses set these exactly and implement
-    the abstract methods; the estimate, its noise and all planning follow.
+    Every report supports a set of categories. The set contains the user's own category with
+    probability `p`, and each other category with probability `q`. Subclasses pass these
+    probabilities as exact fractions and implement the abstract methods. Estimates, their noise and
+    plans are computed from these.
 
-    A channel also defines the known properties of its reports beyond p and q: `joint_support`,
-    `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. All of these are optional.
-    Without them, covariances are estimated from 2**14 drawn reports (`has_exact_covariance` is then
-    False), and tests of reports compare with drawn reports.
+    A subclass can also define further properties of its reports: `joint_support`,
+    `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. Without them, covariances
+    are estimated from 2**14 drawn reports (`has_exact_covariance` is then False), and tests of
+    reports compare the reports with drawn reports.
 
     Parameters
     ----------
@@ -242,7 +244,7 @@ class Channel(LinearMechanism):
     def __check_state__(self) -> None:
         are_exact = isinstance(self.p, Fraction) and isinstance(self.q, Fraction)
         if not are_exact or not 0 <= self.q <= self.p <= 1 or not self.n_categories >= 2:
-            raise ValueError(f"{self.n_categories!r:.80} categories with another p or q")
+            raise ValueError(f"{self.n_categories!r:.80} categories do not match its p or q")
 
     def settle(self, oracle: Any, domain: Any) -> bool:
         told = self.configuration
@@ -262,13 +264,13 @@ class Channel(LinearMechanism):
 
     @property
     def own_support(self) -> Fraction:
-        """Probability that `supports` is True for a report and the user's own category."""
+        """Probability that `supports` is True for a report and its user's own category."""
         return self.p
 
     # -- the support of reports ---------------------------------------------------------------
     @abstractmethod
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return which of the categories each report supports.
+        """Return, for each report and each category, whether the report supports the category.
 
         Parameters
         ----------
@@ -285,12 +287,12 @@ class Channel(LinearMechanism):
 
     @abstractmethod
     def count_support(self, reports: np.ndarray) -> np.ndarray:
-        """Count the reports that support each category.
+        """Return, for each category, the number of reports that support it.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that `check_reports` has returned.
 
         Returns
         -------
@@ -299,15 +301,15 @@ class Channel(LinearMechanism):
         """
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Count reports into a tally: by default, the support of each category.
+        """Return counts of reports; by default, the number of reports that support each category.
 
-        A channel with few kinds of reports may count the kinds instead, which is faster and loses
-        no information. It then overrides `decode` and `tally_size` as well.
+        A subclass with few different reports may count each kind of report instead, which is faster
+        and loses no information. It then also overrides `decode` and `tally_size`.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that `check_reports` has returned.
 
         Returns
         -------
@@ -332,25 +334,26 @@ class Channel(LinearMechanism):
         Returns
         -------
         float
-            By default, the entropy of one bit: whether the report supports the user's own category.
+            Unless a subclass overrides the method, the entropy of one binary event: whether the
+            report supports the user's own category.
         """
         return choice_entropy(self.p, 1, 1, order)
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that cannot come from this number of reports.
+        """Raise ValueError if sums of tallies cannot come from these numbers of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
             Sums of results of `tally`, int64.
         sizes : ndarray of shape (m,)
-            Number of reports in each of them, int64.
+            Number of reports in each sum, int64.
 
         Raises
         ------
         ValueError
-            As for any mechanism, and if a count exceeds the number of reports. A report counts at
-            most once for a category or a kind of reports.
+            If the check of :class:`Mechanism` fails, or if a count exceeds the number of reports.
+            (A report counts at most once for each category or kind.)
         """
         largest = tallies.max(axis=1, initial=0)
         if np.any(largest > sizes):
@@ -360,7 +363,7 @@ class Channel(LinearMechanism):
         super().check_tallies(tallies, sizes)
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Convert tallies to support counts.
+        """Convert tallies to support counts: the numbers of reports that support each category.
 
         Parameters
         ----------
@@ -375,7 +378,7 @@ class Channel(LinearMechanism):
         return tallies
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return the order of magnitude of the operations from reports to support counts.
+        """Return about how many operations convert reports to support counts, to compare oracles.
 
         Parameters
         ----------
@@ -385,7 +388,7 @@ class Channel(LinearMechanism):
         Returns
         -------
         int
-            A number for comparing oracles; by default one operation per report and category.
+            By default one operation per report and category.
         """
         return n_samples * self.n_categories
 
@@ -413,7 +416,7 @@ class Channel(LinearMechanism):
         return text, float(share)
 
     def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return the number of categories that each report supports; empty if uninformative."""
+        """Return each report's number of supported categories; empty if uninformative."""
         # Also return, for any value, the largest variance, and the largest distance from the mean,
         # of the independent summands of the total.
         kinds, sizes, *bounds = self._law_of_sizes
@@ -422,7 +425,7 @@ class Channel(LinearMechanism):
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """Return the statistic that identifies a report's kind, and the support of each kind."""
+        """Return a function from reports to kinds, and the supported categories of kinds."""
         law = self.law_of_reports
         d = self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
@@ -465,41 +468,43 @@ class Channel(LinearMechanism):
     # -- further properties of the reports ----------------------------------------------------
     @property
     def joint_support(self) -> JointSupport | None:
-        """Probability that a report supports two given categories, or None if it is unknown.
+        """Probability that a report supports both of two given categories; None if unknown.
 
-        A channel can define it if it depends only on whether the user has one of the two.
+        A subclass can define it only if it depends only on whether the user has one of the two
+        categories.
         """
         return None
 
     @property
     def least_other_support(self) -> Fraction:
-        """The minimum probability that a report supports another category, or a lower bound."""
+        """Minimum probability to support a category that is not the user's, or a bound."""
         return self.q if self.has_exact_support else Fraction(0)
 
     @property
     def largest_support(self) -> int:
-        """The maximum number of categories that a report supports, or an upper bound."""
+        """Maximum number of categories that one report supports, or an upper bound."""
         return self.n_categories
 
     def weight(self, n_targets: int, supported: float) -> float:
-        """Return the contribution of a report to n times the sum of some estimates.
+        """Return the amount that one report adds to n * (sum of the estimates of some categories).
 
         Parameters
         ----------
         n_targets : int
             Number of categories in the sum.
         supported : float
-            Number of categories in the sum that the report supports.
+            Number of those categories that the report supports.
 
         Returns
         -------
         float
-            Negative if the report supports fewer of them than an average report.
+            The amount, which is negative if the report supports fewer of the categories than
+            expected by chance.
         """
         return float((supported - n_targets * self.q) / (self.p - self.q))
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the maximum that a report can add to n times the sum of some estimates.
+        """Return the most that one report can add to n * (sum of the estimates of some categories).
 
         Parameters
         ----------
@@ -509,30 +514,30 @@ class Channel(LinearMechanism):
         Returns
         -------
         float
-            The `weight` of such a report, or a bound.
+            The largest `weight` of a report, or an upper bound.
         """
         return self.weight(n_targets, min(n_targets, self.largest_support))
 
     @property
     def support_sizes(self) -> np.ndarray | None:
-        """Probability that a report supports 0 .. d categories: shape (n_categories + 1,).
+        """Probability that a report supports exactly 0, 1, .. d categories: shape (d + 1,).
 
-        None if it depends on the user's value, or is unknown.
+        None if these probabilities depend on the user's value, or are unknown.
         """
         return None
 
     @property
     def law_of_reports(self) -> ReportLaw | None:
-        """The distribution of all kinds of reports; None if there are too many kinds to list."""
+        """Probabilities of all kinds of reports; None if there are too many kinds to list."""
         return self.report_law
 
     def log_base(self, reports: np.ndarray) -> np.ndarray | None:
-        """Return the logarithm of c(y) for each report y, which has the likelihood c(y) or E c(y).
+        """Return log c(y) of each report y, where its likelihoods are c(y) and exp(epsilon) c(y).
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that `check_reports` has returned.
 
         Returns
         -------
@@ -542,7 +547,7 @@ class Channel(LinearMechanism):
         return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-        """Return the contribution of each kind of report to n times a linear answer.
+        """Return the amount that a report of each kind adds to n times a linear answer.
 
         Parameters
         ----------
@@ -554,12 +559,12 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (..., n_kinds)
-            The answer of the raw estimate of one report, for each kind.
+            For each kind, the answer of the raw estimate from a single report of this kind.
         """
         return self._unbiased(law.spread_each(weights), weights.sum(axis=-1, keepdims=True))
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
-        """Return the estimate from each report alone, of shape (n, n_categories).
+        """Return, for each report, the estimate from this report alone.
 
         Parameters
         ----------
@@ -569,12 +574,12 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of the indicators of each user's category.
+            Each row is an unbiased estimate of the indicator (0 or 1) of the user's category.
         """
         return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 
     def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-        """Return the transpose of `contributions`, as a linear map, times a vector.
+        """Multiply the transpose of the linear map `contributions` by a vector.
 
         Parameters
         ----------
@@ -586,19 +591,19 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n_categories,)
-            For each category, the weighted sum, over the kinds of reports, of the contribution of a
-            report to n times its estimate.
+            For each category: the sum over the kinds of reports of the kind's weight times the
+            amount that a report of the kind adds to n times the category's estimate.
         """
         return self._unbiased(law.gather(weights), weights.sum())
 
     def _unbiased(self, support: np.ndarray, n_reports: Any) -> np.ndarray:
-        """Return n times the estimates from the support counts of n reports."""
+        """Return n times the unbiased estimates, from the support counts of n reports."""
         p, q = float(self.p), float(self.q)
         return (support - q * n_reports) / (p - q)
 
 
 class IndependentChannel(Channel):
-    """Base of channels with reports that support each category independently of the others."""
+    """Base class of channels whose reports support the categories independently of each other."""
 
     @property
     def joint_support(self):
@@ -621,7 +626,7 @@ class IndependentChannel(Channel):
 
 
 class IndexChannel(NumberReports, Channel):
-    """Base of channels with a number as report, and a set of numbers for each category."""
+    """Base class of channels whose report is a number, which supports a set of categories."""
 
     # With probability `threshold / 2**64` the number is uniform in the set of the user's
     # category, otherwise uniform among all other numbers. A tally counts each number. Subclasses
@@ -651,19 +656,19 @@ class IndexChannel(NumberReports, Channel):
 
     @abstractmethod
     def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """The index-th number in the set of each category."""
+        """Return, for each code, the index-th number in its set."""
 
     @abstractmethod
     def _outside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """The index-th number outside the set of each category."""
+        """Return, for each code, the index-th number that is not in its set."""
 
     @abstractmethod
     def _spread(self, weights: np.ndarray) -> np.ndarray:
-        """For each number, the sum of the weights of the categories with sets that contain it."""
+        """Return, for each number, the total weight of the categories whose sets contain it."""
 
     @abstractmethod
     def _gather(self, weights: np.ndarray) -> np.ndarray:
-        """For each category, the sum of the weights of the numbers in its set."""
+        """Return, for each category, the sum of the weights of the numbers in its set."""
 
     def report_entropy(self, order=1):
         return choice_entropy(self.inside, self.n_inside, self.n_reports - self.n_inside, order)
@@ -713,7 +718,7 @@ class IndexChannel(NumberReports, Channel):
 def randomised_response(
     values: np.ndarray, n_values: int, threshold: int, coins: Coins
 ) -> np.ndarray:
-    """Keep each value with probability ``threshold / 2**64``, else draw a uniform other value.
+    """Keep each value with probability ``threshold / 2**64``, else replace it by another at random.
 
     Parameters
     ----------
@@ -740,7 +745,7 @@ def randomised_response(
 
 
 class HashReports(Mechanism):
-    """Report a function with public randomness, and its randomized value at a code."""
+    """Base class: reports are a random hash function and its randomized value at the code."""
 
     # The value is kept with the probability `threshold / 2**64`; otherwise a uniform other value is
     # reported.
@@ -749,11 +754,11 @@ class HashReports(Mechanism):
     threshold: int
 
     def hash(self, functions, codes):
-        """Return the values of functions at codes (broadcasting)."""
+        """Return the hash value of each code under each function (shapes are broadcast)."""
         raise NotImplementedError
 
     def with_functions(self, codes, functions, coins):
-        """Randomize codes under given functions."""
+        """Return reports for codes, with given instead of random hash functions."""
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = functions
         values = self.hash(reports[:, 0], codes)
@@ -767,7 +772,7 @@ class HashReports(Mechanism):
         return Fraction(self.threshold, TWO_64)
 
     def supports(self, reports, codes):
-        """Return which codes each report supports, in the same form as a channel."""
+        """Return whether each report (row) supports each code (column), as booleans."""
         return self.hash(reports[:, :1], codes) == reports[:, 1:]
 
     def check_reports(self, reports):

@@ -1,4 +1,4 @@
-"""Exact random bits: integers decide every draw, so probabilities are rational and provable.
+"""Exact random draws: integers decide every draw, so its probability is an exact fraction.
 
 A probability is an integer threshold P over 2**64. `Coins.bernoulli(P, n)` is True with
 probability exactly P / 2**64 and `Coins.integers(high, n)` is exactly uniform, provided that the
@@ -36,7 +36,7 @@ _TIE = 256  # no eight booleans are represented by this number
 
 @lru_cache(maxsize=64)
 def exp_lower_bound(epsilon: float) -> Fraction:
-    """Return a rational just below exp(epsilon), at most one part in 10**59 too small."""
+    """Return a fraction just below exp(epsilon), with a relative error of at most 1e-59."""
     # Thresholds over 2**64 no longer change beyond exp(10000), which is still a lower bound there.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so subtracting one unit in the last place gives a lower bound.
@@ -44,7 +44,7 @@ def exp_lower_bound(epsilon: float) -> Fraction:
 
 
 def direct_threshold(epsilon: float, n_values: int) -> int:
-    """Return the largest P such that it is private to keep a value with probability P / 2**64.
+    """Return the largest P for randomized response: keeping a value with P / 2**64 is private.
 
     The other `n_values` - 1 values share the rest evenly. So the worst ratio is
     P (n_values - 1) / (2**64 - P), which grows with P. Rounding down keeps it at most exp(epsilon).
@@ -52,7 +52,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
     Parameters
     ----------
     epsilon : float
-        Privacy budget of one release.
+        Privacy budget of one report.
     n_values : int
         Number of possible values.
 
@@ -66,7 +66,7 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
-    """Return the largest P such that reporting in a set with probability P / 2**64 is private."""
+    """Return the largest P such that reporting from the own set with P / 2**64 is private."""
     # Reports are uniform inside and outside, so the worst ratio is P n_outside / ((2**64 - P)
     # n_inside). With 1 inside and d - 1 outside, this is `direct_threshold`.
     ratio = exp_lower_bound(epsilon) * n_inside
@@ -74,14 +74,15 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
 
 
 def symmetric_threshold(epsilon: float) -> int:
-    """Return the largest P such that keeping each of two bits with P / 2**64 is private.
+    """Return the largest P for unary encoding: keeping each bit with P / 2**64 is private.
 
-    The worst ratio is (P / (2**64 - P))**2, so each bit spends half of epsilon.
+    Two values differ in two bits. So the worst ratio is (P / (2**64 - P))**2, and each bit spends
+    half of epsilon.
 
     Parameters
     ----------
     epsilon : float
-        Privacy budget of one release.
+        Privacy budget of one report.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def symmetric_threshold(epsilon: float) -> int:
 
 
 def zero_bit_threshold(epsilon: float) -> int:
-    """Return the smallest Q such that flipping a 0 with Q / 2**64 and a 1 with 1/2 is private.
+    """Return the smallest Q such that flipping 0 with Q / 2**64, and 1 with 1/2, is private.
 
     The worst ratio is (2**64 - Q) / Q, which falls with Q. Rounding up keeps it at most
     exp(epsilon).
@@ -100,7 +101,7 @@ def zero_bit_threshold(epsilon: float) -> int:
     Parameters
     ----------
     epsilon : float
-        Privacy budget of one release.
+        Privacy budget of one report.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def zero_bit_threshold(epsilon: float) -> int:
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the number of rising ends that each value reaches, like `searchsorted`."""
+    """Return, for each value, how many of the increasing `ends` are at most the value."""
     if len(ends) > _FEW_ENDS:
         return np.searchsorted(ends, values, side="right")
     result = np.zeros(np.shape(values), dtype=np.int64)
@@ -121,7 +122,7 @@ def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices of its reports.
+    """Yield each group that occurs, with the indices (rows) of its reports.
 
     Shapes: groups (n,).
     Returns: the groups in their order, each with rising indices. If there is only one group, the
@@ -142,7 +143,7 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 
 
 class Coins:
-    """Exact draws from a source of uniform bytes."""
+    """Base class of sources of randomness: draws with exact probabilities from uniform bytes."""
 
     #: From this number of booleans on, a table for eight of them is faster.
     many_coins: float = 1 << 16
@@ -167,8 +168,8 @@ class Coins:
     def bernoulli(self, threshold: int, size: int | tuple[int, ...]) -> np.ndarray:
         """Draw booleans that are True with probability exactly ``threshold / 2**64``.
 
-        One byte decides all but one draw in 256, and seven more bytes settle the ties. In large
-        arrays a draw uses two random bits, by tables of eight draws each.
+        One random byte decides 255 of 256 draws, and seven more bytes decide the rest. In large
+        arrays a table decides eight draws together, which needs two random bits per draw.
 
         Parameters
         ----------
@@ -197,7 +198,7 @@ class Coins:
         return success.reshape(size)
 
     def packed_bernoulli(self, threshold: int, n: int, n_bits: int) -> np.ndarray:
-        """Draw packed rows of the booleans that `bernoulli` draws.
+        """Draw booleans like `bernoulli`, in rows that are packed into bytes.
 
         Parameters
         ----------
@@ -209,14 +210,14 @@ class Coins:
         Returns
         -------
         ndarray of shape (n, ceil(n_bits / 8))
-            uint8: the highest bit of a byte first, zeros after the last bit.
+            uint8. The first boolean is the highest bit of a byte; zeros fill the last byte.
         """
         if n_bits % 8 or n * n_bits < self.many_coins:
             return np.packbits(self.bernoulli(threshold, (n, n_bits)), axis=1)
         return self._octets(octets(threshold), n * n_bits // 8).reshape(n, -1)
 
     def _octets(self, law: Octets, n: int) -> np.ndarray:
-        """Return n bytes of eight booleans each; each block of work stays in the cache."""
+        """Draw n bytes of eight packed booleans, in blocks that fit in the cache."""
         result, room = np.empty(n, dtype=np.uint8), np.empty(min(n, _OCTET_BLOCK), dtype=np.uint16)
         for start in range(0, n, _OCTET_BLOCK):
             block = room[: n - start]
@@ -262,12 +263,12 @@ class Coins:
         return draws.astype(np.int64)
 
     def choice(self, bounds: list[int], size: int) -> np.ndarray:
-        """Draw from a few outcomes with probabilities that are multiples of 2**-64.
+        """Draw from a few outcomes whose probabilities are multiples of 2**-64.
 
         Parameters
         ----------
         bounds : list of int
-            Rising upper bounds of the shares of the outcomes; the last is 2**64. Outcome i has
+            Cumulative sums of the probabilities times 2**64; the last is 2**64. Outcome i has
             exactly the probability ``(bounds[i] - bounds[i - 1]) / 2**64``.
         size : int
             Number of draws.
@@ -280,7 +281,7 @@ class Coins:
         return n_reached(np.array(bounds[:-1], dtype=np.uint64), self.bytes(8 * size).view("<u8"))
 
     def choices(self, bounds: np.ndarray, laws: np.ndarray) -> np.ndarray:
-        """Draw from a few outcomes, each draw by one of several distributions (see `choice`).
+        """Draw from a few outcomes, where each draw has its own distribution (see `choice`).
 
         Parameters
         ----------
@@ -302,7 +303,7 @@ class Coins:
         return result
 
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
-        """Draw subsets of given sizes exactly uniformly.
+        """Draw random subsets of items: all subsets of the given size are equally likely.
 
         Parameters
         ----------
@@ -311,19 +312,20 @@ class Coins:
         n_items : int
             Number of items to choose from.
         n_columns : int, default=None
-            Number of columns of the result, if it is larger than `n_items`; they are False.
+            Number of columns of the result, if it is larger than `n_items`; extra columns are
+            False.
 
         Returns
         -------
         ndarray of shape (n, n_items) or (n, n_columns)
-            Booleans: whether each item is a member.
+            Booleans: whether each item is in the subset.
         """
         n_columns = n_columns or n_items
         packed = self.packed_subsets(sizes, n_items, -(-n_columns // 8))
         return np.unpackbits(packed, axis=1, count=n_columns).view(bool)
 
     def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
-        """Draw subsets of given sizes exactly uniformly, packed.
+        """Draw random subsets as packed bits: all subsets of the given size are equally likely.
 
         A table lists all subsets of few items. Small subsets are filled at uniform positions until
         they have their size. Other subsets start as independent bits of equal probability. A start
@@ -375,7 +377,7 @@ class Coins:
         return bits
 
     def _listed_subsets(self, sizes, n_items):
-        """Draw subsets of few items by a uniform number among all subsets of their size.
+        """Draw subsets of few items: each is a random entry of a table of all subsets of its size.
 
         Shapes: sizes (n,) -> (n, 2), packed bits.
         """
@@ -393,7 +395,7 @@ class Coins:
         return table.sets.take(numbers).view(np.uint8).reshape(-1, 2)
 
     def _finished(self, start, size, n):
-        """Draw subsets of one size: the first items by independent bits, the last items to fit.
+        """Draw n subsets of one size: independent bits for the first items, then a matching end.
 
         `Start.chances` counts, for each number of first members, the subsets of the last items that
         complete the size, weighted by their probability under independent bits. If starts are kept
@@ -418,7 +420,7 @@ class Coins:
         return np.concatenate([np.concatenate(kept_starts), last], axis=1)
 
     def _placed(self, sizes, n_items, n_columns):
-        """Add members at uniform positions until each subset has its size.
+        """Draw subsets by adding items at random positions until each subset has its size.
 
         Shapes: sizes (n,) -> (n, n_columns), booleans.
         """
@@ -446,7 +448,7 @@ class Coins:
         return bits
 
     def _repaired(self, sizes, n_items, n_bytes):
-        """Draw independent bits, and change some of them until each subset has its size."""
+        """Draw subsets as independent bits, and then change bits until each subset has its size."""
         n, whole = len(sizes), -(-n_items // 8)
         rate = int(sizes.sum()) / max(n * n_items, 1)
         if n_items > _MANY_ITEMS:  # then only random deviations of the size are left to repair
@@ -460,7 +462,7 @@ class Coins:
         return bits
 
     def _sixteenths(self, sixteenths, n, n_bytes):
-        """Draw packed bits with this probability, by the digits of the binary fraction."""
+        """Draw packed bits that are 1 with the probability sixteenths / 16."""
         drawn = np.zeros((n, n_bytes), dtype=np.uint8)
         for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # digits from the last to the first
             coins = self.bytes(n * n_bytes).reshape(n, n_bytes)
@@ -487,7 +489,7 @@ class Coins:
 
 
 def _cheapest_start(rate: float, n_items: int) -> int:
-    """Return the share of members, in sixteenths, that is the cheapest to draw and to repair."""
+    """Return the bit probability, in sixteenths, for which drawing and repairing is the fastest."""
     # Any share would be correct. Four random bits per item cost about as much as one position.
 
     def cost(sixteenths):
@@ -504,7 +506,7 @@ def _cheapest_start(rate: float, n_items: int) -> int:
 
 
 class SubsetTable(NamedTuple):
-    """All subsets of a few items by their size, as packed bits of two bytes."""
+    """All subsets of a few items, sorted by size; each subset is two bytes of packed bits."""
 
     sets: np.ndarray  # (2**n_items,), sorted by size; both bytes as one number
     starts: np.ndarray  # (n_items + 1,): the first index of each size
@@ -524,7 +526,7 @@ def subset_table(n_items: int) -> SubsetTable:
 
 
 class Start(NamedTuple):
-    """The start of subsets of one size: independent bits for all but the last few items."""
+    """Parameters to draw subsets of one size: all but the last few items are independent bits."""
 
     sixteenths: int  # the probability of each bit
     n_first: int  # number of items with independent bits, in whole bytes
@@ -535,7 +537,7 @@ class Start(NamedTuple):
 
 @lru_cache(maxsize=1 << 10)
 def best_start(n_items: int, size: int) -> Start:
-    """Return the start that needs the fewest random bits to draw a subset of this size."""
+    """Return the `Start` with which subsets of this size need the fewest random bits."""
     n_last = (n_items - 9) % 8 + 9
     n_first = n_items - n_last
 
@@ -557,12 +559,12 @@ def best_start(n_items: int, size: int) -> Start:
 
 
 def _n_digits(sixteenths: int) -> int:
-    """Return the number of random bits that decide a boolean of this probability."""
+    """Return the number of random bits that one boolean of probability sixteenths / 16 needs."""
     return len(f"{sixteenths:04b}".rstrip("0"))
 
 
 def count_members(packed: np.ndarray) -> np.ndarray:
-    """Count the ones in each row of packed bits, of shape (n, n_bytes)."""
+    """Return the number of 1 bits in each row of an array of packed bits, of shape (n, n_bytes)."""
     words = packed if packed.shape[1] % 8 else np.ascontiguousarray(packed).view(np.uint64)
     if words.shape[1] <= _FEW_ENDS:  # faster than sums of short rows
         result = np.zeros(len(words), dtype=np.int64)
@@ -573,7 +575,7 @@ def count_members(packed: np.ndarray) -> np.ndarray:
 
 
 class Octets:
-    """The distribution of eight booleans, each True with probability ``threshold / 2**64``."""
+    """Table to draw eight booleans together, each True with probability ``threshold / 2**64``."""
 
     # The probabilities of the 256 outcomes are multiples of 2**-512. So a uniform number of 512
     # bits decides by its position among their cumulative sums. Its first 16 bits suffice, except
@@ -594,7 +596,7 @@ class Octets:
         self.of_pair = self.of_word[np.arange(1 << 16, dtype="<u2").byteswap()]
 
     def outcomes_of(self, digits: np.ndarray) -> np.ndarray:
-        """Return the outcomes of numbers of 64 bytes each, highest byte first."""
+        """Return the eight booleans, as a byte, for each uniform number of 64 bytes."""
         return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
@@ -602,7 +604,7 @@ octets = lru_cache(maxsize=8)(Octets)  # each takes a millisecond to build, and 
 
 
 class SecureCoins(Coins):
-    """Bytes from the operating system's secure source, or from a generator that it seeds."""
+    """Secure random bytes: from the operating system, or from a secure generator that it seeds."""
 
     # The random bits of a single user come directly from the operating system. For many users they
     # come from OpenSSL's generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), which
@@ -618,7 +620,7 @@ class SecureCoins(Coins):
 
 
 def _expanded(n: int) -> bytes:
-    """Return bytes of OpenSSL's generator, reseeded by the operating system."""
+    """Return n bytes of OpenSSL's generator, after new seed bytes from the operating system."""
     try:
         from ssl import RAND_add, RAND_bytes  # slow to import
     except ImportError:  # Python was built without OpenSSL
@@ -628,7 +630,7 @@ def _expanded(n: int) -> bytes:
 
 
 class SeededCoins(Coins):
-    """Bytes from a seeded generator, for simulations; never use them for a real report."""
+    """Random bytes from a seeded generator, only for simulations: they do not protect users."""
 
     def __init__(self, generator: np.random.Generator):
         self._generator = generator
@@ -638,7 +640,7 @@ class SeededCoins(Coins):
 
 
 class ByteCoins(Coins):
-    """Given bytes: the random bits of a single user, as clients in all languages read them."""
+    """Reads given bytes as the random bits of one user, in the order that all clients use."""
 
     # The written format of clients defines how a mechanism uses these bytes for one code. They are
     # read in the order of the draws. There are no tables and no batched subsets, although these
@@ -656,7 +658,8 @@ class ByteCoins(Coins):
         start, self.n_read = self.n_read, self.n_read + n
         if self.n_read > len(self._stream):
             raise ValueError(
-                f"expected {self.n_read} bytes of random bits, got {len(self._stream)}"
+                f"expected {self.n_read} bytes of random bits, got {len(self._stream)} bytes; pass "
+                "more bytes"
             )
         return self._stream[start : self.n_read]
 
@@ -675,7 +678,7 @@ class ByteCoins(Coins):
 
 
 class CoinStreams:
-    """One stream of random bits per block of users, so that results do not depend on the order."""
+    """One stream of random bits per block of users, so results do not depend on threads."""
 
     # With a seed, the random bits of user i depend only on the seed, the block size and i. With
     # `random_state=None` every stream is the secure source.
@@ -685,7 +688,7 @@ class CoinStreams:
         self._entropy = None if self.is_secure else root_entropy(random_state)
 
     def block(self, index: int) -> Coins:
-        """Return the random bits of a block of users."""
+        """Return the source of random bits of the block of users with this number."""
         if self._entropy is None:
             return SecureCoins()
         seed = np.random.SeedSequence(self._entropy, spawn_key=(index,))

@@ -1,4 +1,4 @@
-"""Sums of reports: exact integers for each group of users and each shard, added in chunks."""
+"""Counts of reports: integer sums (tallies) for each group of users and each shard."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_USERS = 2**53
 
 
 def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
-    """Return numbers of users as int64 of shape (n,).
+    """Check that `counts` are numbers of users, and return them as int64 of shape (n,).
 
     Parameters
     ----------
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
     name : str
-        The name of the numbers in error messages.
+        What the error message calls the numbers.
     instead : str, default=""
-        A remedy for users who want to count parts of users.
+        A remedy that the error adds if a number is not whole.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must be a 1D array of numbers of users, got an array of dtype {array.dtype} "
-            f"and shape {array.shape}."
+            f"and shape {array.shape}. Pass a list of integers."
         )
     if array.dtype.kind == "f":
         odd = ~np.isfinite(array) | (array != np.floor(array))
@@ -59,7 +59,7 @@ def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
                 f"cannot count in part.{instead}"
             )
     if array.size and array.min() < 0:
-        raise ValueError(f"{name} must not be negative, got {array.min()}.")
+        raise ValueError(f"{name} must not be negative, got {array.min()}. Pass numbers >= 0.")
     if array.size and int(array.max()) > MAX_USERS // array.size:
         check_total(sum(map(int, array.tolist())), name)  # Python's integers do not overflow
     array = array.astype(np.int64)
@@ -76,7 +76,7 @@ def check_total(n_users: int, name: str) -> None:
     n_users : int
         Number of users.
     name : str
-        The name, in the error message, of the numbers that are added up.
+        What the error message calls the numbers that were added up.
     """
     if n_users > MAX_USERS:
         raise ValueError(
@@ -86,7 +86,7 @@ def check_total(n_users: int, name: str) -> None:
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
-    """Return the rows of the users in ``range(start, stop)``."""
+    """Return the row of each user in ``range(start, stop)``, where a row may stand for several."""
     # The users of row i end before ``ends[i]``; None means one user per row.
     if ends is None:
         return slice(start, stop)
@@ -97,24 +97,24 @@ def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """Rows that represent one or more users each, and the mechanism that randomizes them."""
+    """Rows of codes or reports, where a row may stand for several users with the same code."""
 
     mechanism: Any
     rows: np.ndarray  # codes, one for each row, or checked reports
     streams: CoinStreams | None  # random bits for randomizing codes; None if rows are reports
     first: int  # position of the first user in the collection
     ends: np.ndarray | None = None  # as for `expand`
-    slots_of_rows: np.ndarray | None = None  # group or shard of each row
+    slots_of_rows: np.ndarray | None = None  # slot (combination of group and shard) of each row
 
     def reports(self, start: int, stop: int) -> np.ndarray:
-        """Return the reports of some users."""
+        """Return the reports of the users in ``range(start, stop)``."""
         rows = self.rows[expand(self.ends, start, stop)]
         if self.streams is None:
             return rows
         return privatize(self.mechanism, rows, self.first + start, self.streams, for_sums=True)
 
     def slots(self, start: int, stop: int) -> np.ndarray:
-        """Return the slots of some users."""
+        """Return the slot (group and shard) of each user in ``range(start, stop)``."""
         assert self.slots_of_rows is not None
         return self.slots_of_rows[expand(self.ends, start, stop)]
 
@@ -123,10 +123,10 @@ _Block = tuple[np.ndarray, np.ndarray]  # slots and reports
 
 
 class Waiting(NamedTuple):
-    """Checked reports of small batches, which are faster to tally together.
+    """Reports that were checked but are not yet counted, because counting many together is faster.
 
-    They are immutable, so that counts that share them do not see each other's additions. Each block
-    is at most half as large as the previous block, so each report is copied only a few times.
+    The object is immutable, because several Counts may share it. Each block is at most half as
+    large as the previous block, so each report is copied only a few times.
 
     Parameters
     ----------
@@ -143,14 +143,14 @@ class Waiting(NamedTuple):
     n_bytes: int
 
     def with_blocks(self, more: Waiting) -> Waiting:
-        """Return the reports of both."""
+        """Return the waiting reports of this object and of `more`, together."""
         blocks = [*self.blocks]
         for block in more.blocks:
             append_merged(blocks, block, merge=_merged, size=_n_reports)
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield slots, each with the tally of its reports."""
+        """Yield each slot that has waiting reports, with the tally of these reports."""
         slots, reports = _joined(self.blocks)
         size = chunk_users(self.mechanism)
         for start in range(0, len(slots), size):
@@ -160,7 +160,7 @@ class Waiting(NamedTuple):
 
 
 def can_wait(reports: np.ndarray) -> bool:
-    """Whether reports do not change when they are joined with other reports of their mechanism."""
+    """Return whether reports can be concatenated with others without a change of their dtype."""
     # Booleans may be another form of reports, and NumPy joins uint64 and int64 to floats.
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
@@ -187,20 +187,22 @@ _KEPT_BYTES = (1 << 24) - (1 << 12)  # just below half of glibc's largest thresh
 
 
 class Counts(Tagged, tag="counts"):
-    """Sums of a mechanism's reports, for each group of users and each shard.
+    """Sums of the tallies of reports, for each group of users and each shard.
 
-    Counts are immutable: `added` and ``+`` return new counts. A shard is one of several disjoint
-    sets of a group's reports, which are counted separately so that they can be compared.
+    A tally is the vector of counts that a mechanism computes from reports. A shard is one of
+    several disjoint subsets of a group's reports, which are counted separately so that they can be
+    compared. Counts are immutable: `added` and ``+`` return new counts.
 
-    Small batches wait as reports until there are enough of them, or until the tallies are read. So
-    the cost of a batch depends on the batch, not on the size of the tallies.
+    The reports of small batches are stored, and counted only when there are enough of them or when
+    the tallies are read. So the cost of a batch depends on its size, not on the size of the
+    tallies.
 
     Parameters
     ----------
     tallies : ndarray of shape (n_groups, n_shards, tally_size)
-        Sums of the reports' tallies, int64.
+        For each group and shard, the sum of the tallies of its reports, int64.
     sizes : ndarray of shape (n_groups, n_shards)
-        Number of reports, int64.
+        For each group and shard, the number of its reports, int64.
     """
 
     def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
@@ -211,7 +213,7 @@ class Counts(Tagged, tag="counts"):
 
     @classmethod
     def empty(cls, mechanism: Mechanism, n_shards: int = 1, n_groups: int = 1) -> Counts:
-        """Return the counts of no reports."""
+        """Return counts without any reports."""
         sizes = np.zeros((n_groups, n_shards), dtype=np.int64)
         return cls._of(mechanism.tally_size, sizes, None, None)
 
@@ -230,7 +232,7 @@ class Counts(Tagged, tag="counts"):
 
     @staticmethod
     def most(mechanism: Mechanism, n_slots: int) -> int:
-        """Return how many slots (groups or shards), up to n_slots, fit in memory separately."""
+        """Return how many slots (combinations of group and shard) fit in memory, up to n_slots."""
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
@@ -250,7 +252,7 @@ class Counts(Tagged, tag="counts"):
 
     @cached_property
     def tallies(self) -> np.ndarray:
-        """Sums of the reports' tallies, int64 of shape (n_groups, n_shards, tally_size)."""
+        """For each group and shard, the sum of its reports' tallies, int64 (.., .., tally_size)."""
         if self._waiting is None and self._settled is not None:
             return self._settled
         settled = self._settled
@@ -288,27 +290,28 @@ class Counts(Tagged, tag="counts"):
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
     def since(self, before: Counts, n_others: int) -> Counts:
-        """Return the counts added since, dealt to the shards after the reports of other threads.
+        """Return the counts that were added after `before`, with shards renumbered for merging.
 
         Parameters
         ----------
         before : Counts
             An earlier state of these counts.
         n_others : int
-            Number of reports that other threads have added since.
+            Number of reports that other threads have added after `before`. The new reports get the
+            shards that follow the shards of these reports.
         """
         tallies, sizes = self.tallies - before.tallies, self.sizes - before.sizes
         return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
 
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
-        """The settled tallies and the waiting reports; reading the tallies settles all reports."""
+        """Return the tallies of counted reports, and the reports that are not yet counted."""
         if "tallies" in self.__dict__:
             return self.tallies, None
         return self._settled, self._waiting
 
     @property
     def _small_bytes(self) -> int:
-        """The size in bytes up to which it is faster to store reports than to tally them."""
+        """The size of a batch in bytes up to which storing its reports is faster than counting."""
         return self.sizes.size * self.tally_size
 
     def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
@@ -317,7 +320,10 @@ class Counts(Tagged, tag="counts"):
 
     @cached_property
     def by_group(self) -> tuple[np.ndarray, np.ndarray]:
-        """Tallies (n_groups, tally_size) and sizes (n_groups,), summed over the shards."""
+        """For each group, the sums over its shards of tallies and of sizes.
+
+        Shapes: -> (n_groups, tally_size), (n_groups,).
+        """
         return self.tallies.sum(axis=1), self.sizes.sum(axis=1)
 
     def added(
@@ -342,11 +348,11 @@ class Counts(Tagged, tag="counts"):
         n_jobs : int or None, default=None
             Number of threads; the result does not depend on it.
         slots_of : callable, default=None
-            ``slots_of(start, stop)`` returns the slot of each of these reports,
-            ``group * n_shards + shard``. If None, the reports of a single group are dealt to its
-            shards in turn, by their position.
+            ``slots_of(start, stop)`` returns the slot of each of these reports, ``group * n_shards
+            + shard``. If None, there is a single group, and consecutive reports go to its shards in
+            turn.
         first_shard : int, default=0
-            The shard of the very first report, if reports are dealt out.
+            The shard of the first report, if `slots_of` is None.
         """
         first = self.n_samples + first_shard
         n_slots = self.sizes.size
@@ -389,7 +395,7 @@ class Counts(Tagged, tag="counts"):
 
 
 def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
-    """Yield the results of work on spans of users; a single span needs no threads."""
+    """Yield ``work(start, stop)`` for consecutive spans of users, computed in threads."""
     spans = [(start, min(start + size, n)) for start in range(0, n, size)]
     if len(spans) == 1:
         return [work(*spans[0])]
@@ -402,17 +408,18 @@ def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
 
 @dataclass(frozen=True, eq=False)
 class Shards(Uncached, tag="shards"):
-    """Disjoint sets of one collection's reports; each set suffices for an estimate.
+    """The shards of a collection: disjoint subsets of its reports, each with its own estimate.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism of the reports.
     of : Counts
-        The counts, with one group per row of the estimate; several rows are not divided.
+        The counts, with one group per row of the estimate. If the estimate has several rows, there
+        is only one shard.
     n_users : int, default=None
-        Number of all users, if a random part of them made these reports and the estimate is about
-        all of them.
+        If the reporting users are a random sample, and the estimate is about all users: the number
+        of all users.
     """
 
     mechanism: Any
@@ -429,19 +436,19 @@ class Shards(Uncached, tag="shards"):
         return tallies.nbytes
 
     def agree_with(self, values: np.ndarray, noise: Noise) -> bool:
-        """Return whether a raw estimate is the estimate of all shards.
+        """Return whether a raw estimate equals the estimate from all shards together.
 
         Parameters
         ----------
         values : ndarray of shape (n_estimates, d)
-            Its values.
+            Values of the raw estimate.
         noise : Noise
-            Its noise.
+            Noise of the raw estimate.
 
         Returns
         -------
         bool
-            True if values and noise are the same, but for the order of sums of floats.
+            True if values and noise are equal up to rounding errors.
         """
         tallies, sizes = self.of.by_group
         asked = sizes > 0
@@ -452,26 +459,26 @@ class Shards(Uncached, tag="shards"):
 
     @property
     def tallies(self) -> np.ndarray:
-        """Sum of the tallies of each shard, of shape (n_shards, tally_size)."""
+        """For each shard, the sum of the tallies of its reports; shape (n_shards, tally_size)."""
         return self.of.tallies[0]
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of reports in each shard, of shape (n_shards,)."""
+        """For each shard, its number of reports; shape (n_shards,)."""
         return self.of.sizes[0]
 
     @property
     def law(self) -> ReportLaw | None:
-        """The distribution of the reports if a tally counts them by kind, otherwise None."""
+        """The probabilities of kinds of reports, if a tally counts kinds; otherwise None."""
         return self.mechanism.report_law
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Support counts of each shard, int64 of shape (n_shards, d), decoded on first use."""
+        """For each shard, how many reports support each category; int64 (n_shards, d)."""
         return self.mechanism.decode(self.tallies)
 
     def of_rows(self, rows: Any) -> Shards:
-        """Return the counts of some of the rows of the estimate.
+        """Return the shards of only some rows of the estimate.
 
         Parameters
         ----------
@@ -486,7 +493,7 @@ class Shards(Uncached, tag="shards"):
         return replace(self, of=Counts(self.of.tallies[rows], self.of.sizes[rows]))
 
     def some(self, shards: np.ndarray) -> Shards:
-        """Return some of the shards.
+        """Return an object with only some of the shards.
 
         Parameters
         ----------
@@ -501,7 +508,7 @@ class Shards(Uncached, tag="shards"):
         return replace(self, of=self.of.of_shards(shards))
 
     def estimate(self, shards: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return the frequencies estimated from some of the shards, and their noise.
+        """Return the frequencies estimated from only some of the shards, and their noise.
 
         Parameters
         ----------
@@ -511,7 +518,7 @@ class Shards(Uncached, tag="shards"):
         Returns
         -------
         (ndarray of shape (1, d), Noise)
-            The same as for a collection that consists of these shards.
+            The same as from a collection of only the reports in these shards.
         """
         decoded = self.counts[shards].sum(axis=0, keepdims=True)
         sizes = self.sizes[shards].sum(keepdims=True)

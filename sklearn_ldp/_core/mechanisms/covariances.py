@@ -1,4 +1,4 @@
-"""Covariances of raw estimates, for one user: from a channel's formulas or from drawn reports.
+"""Covariances of raw estimates, times the number of users: from formulas or from drawn reports.
 
 The formulas are derived in `sklearn_ldp._core.noise.Covariance`.
 """
@@ -19,7 +19,7 @@ _CELLS = 1 << 21  # numbers processed together
 
 
 def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
-    """Return the covariance of a channel's estimates: by joint support, distribution, or draws.
+    """Return the covariance of a channel's estimates, exact if the channel defines enough for it.
 
     Shapes: frequencies (d,).
     """
@@ -46,7 +46,7 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
 
 
 class _DrawnCovariance(Covariance):
-    """A mean over 2**14 drawn reports, which are the same in every call."""
+    """A covariance computed as a mean over 2**14 drawn reports, the same in every call."""
 
     # The variance of a single category is nevertheless exact.
 
@@ -70,7 +70,7 @@ class _DrawnCovariance(Covariance):
         return result
 
     def _residuals(self, rows: Any) -> np.ndarray:
-        """Each report's answer to each query, minus its expectation given the user's value."""
+        """Return the answer of each drawn report to each query, minus its expected answer."""
         rows = sparse.csr_array(rows)
         channel = self.law
         p = float(channel.p)

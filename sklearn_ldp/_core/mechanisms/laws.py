@@ -1,4 +1,4 @@
-"""Distributions that a channel may define for its own reports."""
+"""Probability distributions of reports, which a channel may define for its noise and tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE = 1024
 
 @lru_cache(maxsize=256)  # collectors call it for each batch
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
-    """Return the entropy of a uniform choice from one of two sets of outcomes."""
+    """Return the entropy of a choice: a random one of two sets, then a uniform element of it."""
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
     # order: 1 is Shannon's entropy, 2 the collision entropy, minus the logarithm of the probability
     # that two choices agree.
@@ -27,7 +27,7 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int =
 
 
 def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
-    """Return the entropy of a draw from one of several disjoint sets of outcomes."""
+    """Return the entropy of a choice: a random one of several disjoint sets, then an element."""
     # entropies: entropies of a draw from each set, in bits.
     pairs = list(zip(logs, entropies, strict=True))
     if order == 1:
@@ -39,22 +39,25 @@ def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: in
 
 @dataclass(frozen=True, eq=False)
 class ReportLaw:
-    """Probabilities of kinds of reports: a linear map A of the frequencies, given by two products.
+    """Probabilities of the kinds of reports: a matrix A times the frequencies of the categories.
 
-    A kind of report has one probability for the categories that it supports, and another
-    probability for all other categories.
+    A kind of report has one probability for users of the categories that it supports, and another
+    probability for all other users. The matrix A is given by two functions for products with A and
+    its transpose.
 
     Parameters
     ----------
     supported, unsupported : float or ndarray of shape (n_kinds,)
-        Probability of a given kind of report for a category that it supports, and for a category
-        that it does not support.
+        Probability of each kind of report, for a user whose category it supports, and for a user
+        whose category it does not support.
     spread : callable
-        Returns, for each kind, the sum of the (d,) weights of the categories that it supports.
+        Maps weights of categories, of shape (d,), to the sum, for each kind, of the weights of the
+        categories that it supports.
     gather : callable
-        Returns, for each category, the sum of the (n_kinds,) weights of the kinds that support it.
+        Maps weights of kinds, of shape (n_kinds,), to the sum, for each category, of the weights of
+        the kinds that support it.
     kinds : callable, default=None
-        Returns the kind of each report. None if reports are the numbers of their kinds.
+        Maps reports to the numbers of their kinds. None if the reports are these numbers.
     matrix : ndarray of shape (n_kinds, d), default=None
         The matrix A, if it is available.
     takes_rows : bool, default=False
@@ -71,7 +74,7 @@ class ReportLaw:
     takes_rows: bool = False
 
     def spread_each(self, rows: np.ndarray) -> np.ndarray:
-        """Return `spread` of each row.
+        """Apply `spread` to each row of an array.
 
         Parameters
         ----------
@@ -120,7 +123,7 @@ class ReportLaw:
         return (columns.sum(axis=0)[:, None] * self.unsupported + support).T
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
-        """Return the expected weight of a report, for a user of each category, A' w.
+        """Return, for each category, the expected weight of the report of a user with it (A' w).
 
         Parameters
         ----------
@@ -136,7 +139,7 @@ class ReportLaw:
         return np.sum(self.unsupported * weights) + support
 
     def count(self, reports: np.ndarray, n_categories: int) -> np.ndarray:
-        """Count the reports of each kind.
+        """Return, for each kind, the number of reports of this kind.
 
         Parameters
         ----------
@@ -155,7 +158,7 @@ class ReportLaw:
 
 
 class JointSupport(NamedTuple):
-    """Probability that a report supports two given categories.
+    """Probability that a report supports both of two given categories.
 
     Parameters
     ----------
@@ -172,7 +175,10 @@ class JointSupport(NamedTuple):
 def independent_support(
     p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw support counts that are independent across categories: Bin(m, p) + Bin(n - m, q).
+    """Draw, for each category, an independent number of supporting reports.
+
+    It is the sum of a binomial number of the m users who have the category, with probability p, and
+    of the n - m other users, with probability q.
 
     Parameters
     ----------
@@ -181,7 +187,7 @@ def independent_support(
     counts : ndarray of shape (n_categories,)
         True number m of users of each category; n is their sum.
     n_repeats : int
-        Number of collections.
+        Number of simulated collections.
     rng : Generator
         Source of randomness.
 
@@ -196,7 +202,7 @@ def independent_support(
 
 
 def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
-    """Return the distribution of the number of supported categories, for independent supports.
+    """Return the distribution of a report's number of supported categories, if independent.
 
     Parameters
     ----------
@@ -217,7 +223,7 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 
 
 def count_bits(bits: np.ndarray) -> np.ndarray:
-    """Count the ones of each column.
+    """Return the number of ones in each column.
 
     Shapes: bits (n, d) -> (d,).
     bits: zeros and ones as bytes.
@@ -235,7 +241,7 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def fixed_size(size: int, n_categories: int) -> np.ndarray:
-    """Return the distribution of the number of supported categories if it is constant.
+    """Return the distribution of a report's number of supported categories, if it is constant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Any small channel, given as a matrix of probabilities; its reports are the outputs."""
+"""Mechanisms that are given by a matrix: the probability of each report for each category."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _MOST_KEPT = 32  # a bound on memory
 
 
 class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
-    """Report output y with the probability ``integers[y, x] / 2**64``, where x is the user's code.
+    """A user with code x reports y with the probability ``integers[y, x] / 2**64``.
 
-    A report supports no set of categories, so p and q are undefined. A tally counts the outputs.
-    The estimate decodes the counts by least squares, and its noise is exact.
+    The possible reports y are called outputs. A report does not support a set of categories, so p
+    and q are undefined. A tally counts the reports of each output. The estimate decodes the counts
+    by least squares, and its noise is exact.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def _epsilon(self) -> float:
-        """The largest logarithm of a ratio of two probabilities of a report."""
+        """The maximum log ratio of the probabilities of an output under two codes."""
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
         return float(np.log(ratios.max()))
 
@@ -90,13 +91,13 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def probabilities(self) -> np.ndarray:
-        """The probability of each output given each code, of shape (m, n_categories)."""
+        """The probability of each output (row) for each code (column): (m, n_categories)."""
         return self.integers / float(TWO_64)
 
     # -- reports ------------------------------------------------------------------------------
     @cached_property
     def _ends(self) -> np.ndarray:
-        """The upper bounds of the outputs' shares for each code, except for the last output."""
+        """For each code, cumulative sums of the outputs' probabilities, without the last."""
         return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -112,7 +113,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     simulate_tallies = simulate
 
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return the categories under which a report is likelier than on average, for an audit.
+        """Return, for audits, whether each report is more probable than average for a code.
 
         Parameters
         ----------
@@ -132,7 +133,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def report_law(self) -> ReportLaw:
-        """The distribution of the outputs, by two products with the matrix."""
+        """The probabilities of the outputs, as products with the matrix and its transpose."""
         chances = self.probabilities
         return ReportLaw(
             1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
@@ -151,7 +152,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def decoding(self) -> np.ndarray:
-        """The left inverse of the matrix by which outputs are decoded: shape (n_categories, m)."""
+        """The matrix that maps proportions of outputs to estimates, (n_categories, m)."""
         if self._decoding is None:
             raise ValueError(
                 "The outputs of this channel do not distinguish all categories. Choose a channel "
@@ -161,9 +162,9 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def support_of_each(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The p and q of each category, if its decoding has two values; None otherwise.
+        """The p and q of each category if its row of `decoding` has two values; else None.
 
-        The outputs with the larger value support the category, and the estimate is unbiased.
+        The outputs with the larger value then support the category.
         """
         low, high = (pick(self.decoding, axis=1)[:, None] for pick in (np.min, np.max))
         is_high = self.decoding > (low + high) / 2
@@ -180,7 +181,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return np.stack([self.decoding @ share for share in shares]), noise
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
-        """Return the estimate from each report alone, of shape (n, n_categories).
+        """Return, for each report, the estimate from this report alone.
 
         Parameters
         ----------
@@ -190,12 +191,12 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Unbiased estimates of the indicators of each user's category.
+            Each row is an unbiased estimate of the indicator (0 or 1) of the user's category.
         """
         return self.decoding.T[reports]
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the maximum that a report can add to n times the sum of some estimates.
+        """Return the most that one report can add to n * (sum of the estimates of some categories).
 
         Parameters
         ----------
@@ -205,13 +206,13 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         Returns
         -------
         float
-            The largest sum of this many entries of a column of the decoding.
+            The largest sum of `n_targets` entries of a column of `decoding`.
         """
         return float(np.sort(self.decoding, axis=0)[-n_targets:].sum(axis=0).max())
 
     @cached_property
     def _pair_moments(self) -> np.ndarray:
-        """n times the variance of each category's estimate, if all users have a given category."""
+        """n times the variance of each category's estimate if all users have one category."""
         return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
 
     @property
@@ -253,7 +254,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
 
 def kept_channel(key: bytes, integers: Callable[[], np.ndarray]) -> MatrixChannel:
-    """Return the channel of a key, computed once per process, even if a pickle contained it."""
+    """Return the channel with this cache key; it is computed once per process."""
     if key not in _KEPT:
         channel = MatrixChannel(integers())
         channel._key = key
@@ -268,7 +269,7 @@ def _keep(key: bytes, channel: MatrixChannel) -> None:
 
 
 def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
-    """Round a channel to integers over 2**64 that satisfy epsilon exactly.
+    """Round probabilities to multiples of 2**-64, so that the channel satisfies epsilon exactly.
 
     The smallest entry of a row is rounded down, and no other entry may exceed exp(epsilon) times
     it. If a column then does not sum to 2**64, the difference is spread over entries that have
@@ -279,7 +280,8 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
     probabilities : ndarray of shape (m, d)
         Probability of each output given each input; columns sum to 1.
     epsilon : float
-        Privacy budget. The ratios in each row may exceed it by 1e-9 because of rounding errors.
+        Privacy budget. The logarithms of the ratios of `probabilities` in a row may exceed it by
+        1e-9 because of rounding errors.
 
     Returns
     -------
@@ -289,9 +291,9 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the matrix is not a channel, if its own epsilon is larger, or if no such integers are
-        within .01. Near ``epsilon=44``, a matrix with certain and very rare outputs needs a finer
-        unit than 2**-64.
+        If the columns are not probabilities, if the matrix needs a larger epsilon, or if all
+        integers that satisfy epsilon differ from it by more than .01. Near ``epsilon=44``, a matrix
+        with certain and very rare outputs needs a finer unit than 2**-64.
     """
     _refuse_none(probabilities, 1, 1e-9, epsilon)
     bound = exp_lower_bound(epsilon)
@@ -310,7 +312,7 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
-    """Change entries, between their bounds, so that they add up to 2**64."""
+    """Change integers within their bounds `low` and `high` so that their sum is 2**64."""
     lacking = TWO_64 - sum(entries)
     ends = high if lacking > 0 else low
     rooms = [end - x for end, x in zip(ends, entries, strict=True)]
@@ -326,7 +328,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
 
 
 def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.ndarray:
-    """Validate a user's channel matrix and return it as integers.
+    """Check a user's matrix of probabilities, and return it as integers over 2**64.
 
     Shapes: array (m, n_categories) -> (m, n_categories).
     array: probabilities, or integers over 2**64.
@@ -343,7 +345,7 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
 
 
 def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> None:
-    """Raise an error if probabilities, or integers over 2**64, are not a channel at epsilon."""
+    """Raise ValueError unless columns sum to 1 (in this unit) and the matrix satisfies epsilon."""
     if not np.all((law > 0) & (law <= unit)):
         expectation = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
         raise ValueError(f"expected {expectation}, got values from {law.min()} to {law.max()}")

@@ -1,4 +1,4 @@
-"""The mechanism of a mean: a private channel with small variance, found by linear programming.
+"""The mechanism that estimates a mean, with small variance found by linear programming.
 
 Numbers are scaled to [-1, 1]. The channel has 33 or 65 inputs, and a number between two inputs is
 rounded to one of them at random. The rounding preserves epsilon, because the distribution of the
@@ -41,7 +41,7 @@ _BEGIN = 4
 
 
 class MeanTable(NamedTuple):
-    """An exactly private and exactly unbiased channel from inputs in [-1, 1] to outputs."""
+    """Output probabilities for each input in [-1, 1], and output values whose mean is the input."""
 
     rows: list[list[int]]  # the probability of each output under each input, in units of 2**-64
     values: list[Fraction]  # the number that each output represents
@@ -49,7 +49,7 @@ class MeanTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def mean_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Return the channel of a budget, from package data or by solving the linear program."""
+    """Return the table for a budget, from package data or by solving the linear program."""
     # Below 0.2 the channel has two outputs [1]_; its worst variance is less than 1 % above the
     # optimum there. Above 8, the channel of 8 is used.
     # [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
@@ -67,13 +67,13 @@ def mean_table(epsilon: float, worst_case: float) -> MeanTable:
 
 
 def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
-    """Return the channel of all inputs from the channel of the non-negative inputs."""
+    """Return the table for all inputs from its half for inputs >= 0, by symmetry."""
     rows = [row[::-1] for row in half[:0:-1]] + half
     return MeanTable(rows, [Fraction(k, scale) for k in outputs])
 
 
 def _two_outputs(epsilon: float) -> MeanTable:
-    """Return the channel with two outputs; its probabilities are linear in the input."""
+    """Return the table with two outputs, whose probabilities are linear in the input."""
     ratio = exp_lower_bound(epsilon)
     unit = int(TWO_64 // 2 * (ratio - 1) / (ratio + 1)) // _HALF
     middle = TWO_64 // 2
@@ -83,7 +83,7 @@ def _two_outputs(epsilon: float) -> MeanTable:
 
 
 def solved_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Solve the linear program, and round its solution to integers exactly."""
+    """Solve the linear program, and round its solution to an exactly private, unbiased table."""
     # The first program minimizes the worst variance t over the inputs x = i / half. Each row of
     # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and is
     # between z and exp(epsilon) z, where z has one entry for each output. A second program allows
@@ -109,7 +109,7 @@ def solved_table(epsilon: float, worst_case: float) -> MeanTable:
 def _programme(
     values: np.ndarray, growth: float, half: int, worst_case: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the optimal probabilities of shape (half + 1, m), and their lower bounds (m,)."""
+    """Solve one linear program: probabilities (half + 1, m) and each output's lower bound (m,)."""
     m = len(values)
     n = half + 1
     inputs = np.arange(n) / half
@@ -142,17 +142,17 @@ def _programme(
 
 
 def _mirror_pairs(m: int) -> np.ndarray:
-    """Return an indicator of shape (m, pairs) of the (m + 1) // 2 mirror pairs of m outputs."""
+    """Return the (m, n_pairs) indicator of the pair of each output with its mirror image."""
     return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
 
 
 def _input_weights(n: int) -> np.ndarray:
-    """Weights of n equidistant inputs: their shares of users who are spread evenly."""
+    """Return the share of users at each of n equidistant inputs if numbers are uniform."""
     return np.r_[0.5, np.ones(n - 2), 0.5] / (n - 1)
 
 
 def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
-    """Return the solution that minimizes a cost, with the limits in the form of `linprog`."""
+    """Minimize a linear cost with SciPy's `linprog`, whose arguments are the limits."""
     precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     result = linprog(cost, *limits, method="highs", options=precise)
     if result.status != 0:
@@ -165,7 +165,7 @@ def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
 def _exact_row(
     chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
 ) -> list[int]:
-    """Return integers within bounds that sum to 2**64 and have exactly the given moment."""
+    """Round probabilities to integers within bounds, with sum 2**64 and exactly this moment."""
     bounds = list(zip(least, most, strict=True))
     row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, bounds, strict=True)]
 
@@ -189,7 +189,10 @@ def _exact_row(
 
 
 class MeanMechanism(MatrixChannel):
-    """Reports of numbers on a grid, with values that average to the mean of the numbers."""
+    """The mechanism for numbers on a grid.
+
+    Each report has a value, and the average of these values estimates the mean of the numbers.
+    """
 
     # The channel has few inputs, and a number between two inputs is rounded to one at random.
     # table: the channel.
@@ -226,7 +229,7 @@ class MeanMechanism(MatrixChannel):
         return np.linspace(-1, 1, self.n_categories)
 
     def variance(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the variance of the value of one report.
+        """Return, for each true number, the variance of the value of its report.
 
         Shapes: numbers (n,) -> (n,).
         """
@@ -235,7 +238,7 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def variance_estimates(self) -> np.ndarray:
-        """An estimate of the variance by each output, of shape (m,), never too small on average."""
+        """For each output, an estimate of its variance that is not too small on average."""
         # Between two inputs, the mean of the estimate is a straight line. The variance is at most
         # the line between the variances at the inputs, plus a quarter of the squared step. So at
         # the inputs the mean must exceed the variance by this amount, but by little, and the
@@ -261,7 +264,7 @@ class MeanMechanism(MatrixChannel):
         return worst * (pairs @ solution[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return an estimate of the mean variance of the values, from tallies of reports.
+        """Estimate the mean variance of the values of reports, from their tallies.
 
         Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
         """
@@ -271,10 +274,10 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def squares(self) -> np.ndarray | None:
-        """The unbiased estimate of the squared number by each output, of shape (m,), or None.
+        """For each output, an unbiased estimate of the user's squared number; else None.
 
-        It has minimum variance under uniform numbers among all such estimates. A channel with two
-        outputs has none.
+        If numbers are uniform, no unbiased estimate has a smaller variance. None for two outputs,
+        because then there is no unbiased estimate.
         """
         # Between two inputs the mean of the estimate is a straight line, which exceeds the square
         # by a sixth of the squared step on average.
@@ -286,11 +289,11 @@ class MeanMechanism(MatrixChannel):
         return estimates - (x[1] - x[0]) ** 2 / 6 if is_exact else None
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the maximum that a report adds to n times the mean, with [-1, 1] as [0, 1]."""
+        """Return the most that one report adds to n * mean, if numbers are scaled to [0, 1]."""
         return float(1 + self.values.max()) / 2
 
     @property
     def worst_variance(self) -> float:
-        """The maximum variance of the value of one report, over all numbers."""
+        """The variance of the value of one report for the number at which it is largest."""
         # Between two inputs the variance is a parabola, with the maximum at an input or half-way.
         return float(self.variance(np.linspace(-1, 1, 32 * self.n_categories - 31)).max())

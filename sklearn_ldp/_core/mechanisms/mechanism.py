@@ -1,4 +1,4 @@
-"""The mechanism of a data collection: how a client randomizes a code, and a server adds up reports.
+"""Base class of mechanisms: a client randomizes codes to reports, and a server adds up reports.
 
 A mechanism is independent of scikit-learn and of the names of the values. It is immutable, so
 clients, servers and threads can share it. Its probabilities are the rationals over 2**64 that its
@@ -22,14 +22,14 @@ from .coins import Coins, CoinStreams, rows_by_group
 
 
 def are_below(reports: np.ndarray, n_values: int) -> bool:
-    """Return whether all numbers of some reports are in ``range(n_values)``."""
+    """Return whether all integers in an array of reports are in ``range(n_values)``."""
     if reports.dtype == np.uint8 and n_values >= 256:
         return True
     return not reports.size or 0 <= int(reports.min()) <= int(reports.max()) < n_values
 
 
 def bits_for(n_values: int) -> int:
-    """Count the bits that are needed to distinguish values.
+    """Return the number of bits that an integer in ``range(n_values)`` needs.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def bits_for(n_values: int) -> int:
 
 
 def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError, which states the expected and the received reports, if a condition fails.
+    """Raise ValueError, with the expected and the received form of reports, if a check fails.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
 def counted_by_group(
     codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group that occurs, with the number of times that it has each code.
+    """Yield each group that occurs, with the number of its users for each code.
 
     Shapes: codes (n,), groups (n,) -> (n_codes,).
     """
@@ -86,7 +86,7 @@ def counted_by_group(
 
 
 class ReportField(NamedTuple):
-    """A column of reports in files.
+    """Description of a column in which files store reports, or a part of each report.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ReportField(NamedTuple):
 
 
 class PublicPart(NamedTuple):
-    """The part of a report that a client draws without looking at its value.
+    """The part of reports that is independent of the user's value, such as a hash function.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ class PublicPart(NamedTuple):
     n_values : int
         Number of values of the part.
     shares : ndarray of shape (n_values,) or None
-        Probabilities of these values. If None, all are equally likely.
+        Probabilities of the values of the part. If None, all are equally likely.
     n_draws : int or None
-        The part is computed from a uniform number below this. If None, use `n_values`.
+        The part is computed from a uniform integer in ``range(n_draws)``. If None, use `n_values`.
     of_draws : callable or None
-        Computes the parts from such numbers, of shape (n,). If None, the numbers are the parts.
+        Maps such integers, of shape (n,), to parts. If None, the integers are the parts.
     privatize : callable or None
-        Randomizes codes of shape (n,), given parts of shape (n,) and random bits, into reports. It
-        must satisfy epsilon for every part. If None, a collector cannot assign the part.
+        Makes reports from codes of shape (n,), parts of shape (n,) and random bits. It must satisfy
+        epsilon for every part. If None, a collector cannot assign parts to clients.
     collisions : callable or None
         Accepts the number of reports of each part, of shape (n_values,). For some classes of pairs
         of categories, it returns the number of reports that support both or neither of a pair for
@@ -137,12 +137,12 @@ class PublicPart(NamedTuple):
     collisions: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
 
     def draw(self, uniform: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Draw parts.
+        """Draw the public parts of n reports.
 
         Parameters
         ----------
         uniform : callable
-            Returns uniform integers below a number.
+            Maps an integer m to n uniform integers in ``range(m)``.
 
         Returns
         -------
@@ -154,11 +154,12 @@ class PublicPart(NamedTuple):
 
 
 class Mechanism(Uncached, ABC):
-    """Base of all mechanisms: codes are randomized to reports, and reports are added up to tallies.
+    """Base class of mechanisms, which randomize codes to reports and add up reports to tallies.
 
-    Files, ledgers, checkpoints, groups and clusters use only this interface to collect reports.
-    Subclasses compute an estimate from the tallies: :class:`Channel` estimates frequencies, and
-    other mechanisms may estimate other quantities.
+    A code is the number of a user's value in the domain. A tally is a vector of counts. All
+    functions that collect or store reports use only this interface. Subclasses compute an estimate
+    from the tallies: :class:`Channel` estimates frequencies, and other mechanisms may estimate
+    other quantities.
     """
 
     #: The approximate number of bytes of memory for processing one report. It determines how many
@@ -177,21 +178,22 @@ class Mechanism(Uncached, ABC):
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The columns that store reports; if empty, reports are stored as integers of 64 bits."""
+        """The columns of files that store reports; if empty, they store 64-bit integers."""
         return ()
 
     @property
     def client_parameters(self) -> dict[str, Any] | None:
-        """The parameters of a client in another language; None if there is no such client.
+        """The parameters for clients in other languages; None if these have no such mechanism.
 
-        They are numbers and texts: the `kind` of the client, and the parameters that the page about
-        the format lists for that kind. Probabilities are integers over 2**64.
+        They are numbers and texts: the `kind` of mechanism, and the parameters that the
+        documentation of the client format lists for this kind. Probabilities are integers over
+        2**64.
         """
         return None
 
     @property
     def older_fields(self) -> tuple[ReportField, ...]:
-        """The columns of an older form of the same reports, which files may contain, or empty.
+        """The columns of an older form of these reports in files; empty if there is none.
 
         `check_reports` converts that form to the form of `report_fields`. The two forms must have
         different numbers of integers, so that the number identifies the form. The configuration
@@ -201,7 +203,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def is_informative(self) -> bool:
-        """Whether reports depend on the values at all, at a resolution of 2**-64."""
+        """Whether reports depend on users' values; False if epsilon is extremely small."""
         return True
 
     @property
@@ -213,7 +215,7 @@ class Mechanism(Uncached, ABC):
 
     @abstractmethod
     def report_entropy(self, order: int = 1) -> float:
-        """Return a lower bound on the random bits in a report, for any value.
+        """Return a lower bound on the entropy of a report in bits, for any value of the user.
 
         No format stores honest reports in fewer bits than their entropy. So a reader can refuse a
         file that claims too many reports before it counts any. Two honest reports are equal with a
@@ -228,14 +230,14 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         float
-            The entropy or a lower bound of it. 0 allows no conclusion: then a few bytes may claim
-            any number of reports, and copies are not detected.
+            The entropy or a lower bound. With 0, readers cannot refuse files with impossible
+            numbers of reports, and copies of batches are not detected.
         """
 
     # -- on the client ------------------------------------------------------------------------
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomize one code per user. Values are read nowhere else.
+        """Randomize the code of each user; no other method uses users' values.
 
         The random bits that are drawn must not depend on the codes, so that in a seeded run the
         random bits of a user do not depend on the other users' values.
@@ -254,10 +256,10 @@ class Mechanism(Uncached, ABC):
         """
 
     def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomize codes in a form that is only good for `tally`, which counts it like reports.
+        """Randomize codes in any form that `tally` accepts, which may differ from reports.
 
-        For some mechanisms, writing a report is slower than adding it up. Their `draw` may
-        return another form, which never leaves the process: an array of booleans, one row per user.
+        If it is faster for a mechanism, `draw` returns an array of booleans, one row per user,
+        instead of reports. This form never leaves the process.
 
         Parameters
         ----------
@@ -275,13 +277,13 @@ class Mechanism(Uncached, ABC):
 
     @property
     def public_part(self) -> PublicPart | None:
-        """The part that a client draws without its value, such as a hash function; or None."""
+        """The part of reports that does not depend on values, such as a hash function."""
         return None
 
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        """Refuse invalid reports, and convert valid reports to canonical form.
+        """Raise ValueError for invalid reports, and convert valid reports to the usual form.
 
         Parameters
         ----------
@@ -301,28 +303,28 @@ class Mechanism(Uncached, ABC):
 
     @abstractmethod
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Count reports into a tally.
+        """Add up reports to a tally, a vector of counts.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that `check_reports` has returned.
 
         Returns
         -------
         ndarray of shape (tally_size,)
-            int64. The tallies of two batches add up to the tally of both.
+            int64. The sum of the tallies of two batches is the tally of all their reports.
         """
 
     def tally_each(
         self, reports: np.ndarray, groups: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Count the reports of several groups together.
+        """Add up the reports of each of several groups.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that `check_reports` has returned.
         groups : ndarray of int of shape (n,)
             The group of each report.
 
@@ -341,25 +343,25 @@ class Mechanism(Uncached, ABC):
 
     @property
     def tally_sum(self) -> int | None:
-        """Sum of the tally of a report, if it is the same for all reports; otherwise None."""
+        """Sum of the counts in the tally of one report, if all reports have the same; else None."""
         return None
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Refuse sums that cannot come from this number of reports.
+        """Raise ValueError if sums of tallies cannot come from these numbers of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
             Sums of results of `tally`, int64.
         sizes : ndarray of shape (m,)
-            Number of reports in each of them, int64.
+            Number of reports in each sum, int64.
 
         Raises
         ------
         ValueError
-            If they cannot be sums of this many reports' tallies. The message states the reason. By
-            default, counts must not be negative, must be 0 if there are no reports, and must add up
-            to `tally_sum` per report.
+            If a row cannot be a sum of the tallies of so many reports. The message states the
+            reason. By default, counts must not be negative, must be 0 if there are no reports, and
+            must add up to `tally_sum` per report.
         """
         if tallies.min(initial=0) < 0:
             raise ValueError(f"one of its counts is {tallies.min()}, expected no negative count")
@@ -377,7 +379,7 @@ class Mechanism(Uncached, ABC):
             )
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return the order of magnitude of the operations from reports to counts for estimates.
+        """Return about how many operations are needed to compute estimates from reports.
 
         Parameters
         ----------
@@ -392,7 +394,7 @@ class Mechanism(Uncached, ABC):
         return n_samples
 
     def decode(self, tallies: np.ndarray) -> np.ndarray:
-        """Convert tallies to the counts that estimates use.
+        """Convert tallies to the counts from which estimates are computed.
 
         Parameters
         ----------
@@ -407,7 +409,7 @@ class Mechanism(Uncached, ABC):
         return tallies
 
     def as_reports(self, reports: ArrayLike) -> np.ndarray:
-        """Return the reports in any array of integers, in canonical form.
+        """Check reports in any container, and return them in the form that `privatize` returns.
 
         Parameters
         ----------
@@ -435,7 +437,7 @@ class Mechanism(Uncached, ABC):
         return self.check_reports(array)
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        """Test whether reports come from another mechanism, such as one with another epsilon.
+        """Test statistically whether reports come from another mechanism, such as another epsilon.
 
         Parameters
         ----------
@@ -447,13 +449,13 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         (str, float)
-            The expected reports; empty if the reports pass, and by default. The second item is the
-            minimum share of fake reports that explains the difference, if the others are honest.
+            A text that describes the expected reports if the test fails, and "" if it passes (the
+            default). Then the minimum share of fake reports that would explain the difference.
         """
         return "", 0.0
 
     def settle(self, oracle: Any, domain: Any) -> bool:
-        """Return whether this is an oracle's mechanism, and complete a mechanism from a file.
+        """Check that a mechanism from a file belongs to an oracle, and complete its attributes.
 
         Parameters
         ----------
@@ -465,13 +467,14 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         bool
-            True by default. A mechanism with cheap construction overrides this method. It copies
-            the attributes of the oracle's mechanism if the two are equal.
+            Whether the mechanism belongs to the oracle; by default True. A subclass that can
+            construct the oracle's mechanism fast compares the two, and copies its attributes if
+            they are equal.
         """
         return True
 
     def for_enumeration(self) -> Mechanism:
-        """Return a mechanism with the same random bits, but few enough outcomes to enumerate.
+        """Return a mechanism whose outcomes a test can enumerate, with the same use of random bits.
 
         Returns
         -------
@@ -489,12 +492,12 @@ class Mechanism(Uncached, ABC):
         return hash((type(self), self.report_fields))
 
     def _identity(self) -> tuple:
-        """Return a key, equal for two mechanisms if and only if they are the same."""
+        """Return a key that is equal for two mechanisms if and only if they are the same."""
         return type(self), self.configuration, self.report_fields
 
 
 class NumberReports(Mechanism):
-    """Base of mechanisms with a single number as report; the tally counts each number."""
+    """Base class of mechanisms whose report is one number; a tally counts each number."""
 
     #: Number of different reports.
     n_reports: int
@@ -540,10 +543,10 @@ def privatize(
     for_sums: bool = False,
     parts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Randomize the codes of users at positions first, first + 1, .. of the collection.
+    """Randomize the codes of users, whose positions in the collection are first, first + 1, ..
 
     Shapes: parts (n,).
-    for_sums: whether the reports are only to be tallied, see `Mechanism.draw`.
+    for_sums: whether the reports are only passed to `tally`, see `Mechanism.draw`.
     parts: the public part of each report, if the collector assigns it.
     """
     # In a seeded run the users of a block share a stream, and each block is drawn whole. So the
@@ -579,7 +582,7 @@ def _seeded(
 
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
-    """Join pieces with n rows in total; only one piece is in memory in addition to the result."""
+    """Concatenate pieces with n rows in total, and free each piece after it was copied."""
     first = next(pieces)
     if len(first) == n:
         return first
@@ -592,11 +595,11 @@ def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
 
 
 def block_users(mechanism: Mechanism) -> int:
-    """Return the number of users who share a random stream; it affects the results of a seed."""
+    """Return how many users share a random stream; the results of a seed depend on it."""
     return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
 
 
 def chunk_users(mechanism: Mechanism) -> int:
-    """Return the number of users who are processed together."""
+    """Return how many users are randomized together, which limits the memory."""
     block = block_users(mechanism)
     return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

@@ -1,4 +1,4 @@
-"""Reports of one bit per category, packed eight to a byte, with the highest bit first."""
+"""Reports with one bit per category, of which eight are packed into a byte, highest bit first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW_ROWS = 64  # this number of rows is unpacked: 48 to 96 are equally fast (20
 
 
 def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the bits of some codes as booleans.
+    """Return the bits at some positions (codes) of each row, as booleans.
 
     Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
     """
@@ -27,7 +27,7 @@ def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Set the bit of one code in each row, and return the bits that were set before, or 0.
+    """Set one bit in each row of packed bits, and return the previous value of each bit.
 
     Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
     """
@@ -40,7 +40,7 @@ def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> 
 
 
 class PackedReports(Mechanism):
-    """Base of mechanisms whose reports are packed bits, or a plain form if it is shorter.
+    """Base class of mechanisms whose reports are packed bits, or a plain form that is shorter.
 
     Files and servers also accept the plain form of packed reports.
     """
@@ -57,7 +57,7 @@ class PackedReports(Mechanism):
     @property
     @abstractmethod
     def _plain(self) -> tuple[ReportField, str]:
-        """The plain form, and a description of its numbers."""
+        """The file column of reports in plain (unpacked) form, and a text about its numbers."""
 
     @property
     def report_fields(self):
@@ -98,7 +98,7 @@ class PackedReports(Mechanism):
 
 
 def count_packed_bits(packed: np.ndarray) -> np.ndarray:
-    """Count the ones of each column of packed bits, without unpacking more than a few rows.
+    """Return the number of ones in each column of packed bits.
 
     Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
     """

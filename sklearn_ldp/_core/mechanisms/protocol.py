@@ -37,14 +37,14 @@ _OF_LISTS = ("n_categories", "domain_sha256", "p", "q")
 class Reports(np.ndarray):
     """An array of reports with their protocol, as `privatize` returns it.
 
-    It behaves like any other array. Rows, slices, copies and pickles keep the protocol, and so does
-    ``np.concatenate`` of reports; if the protocols differ, every reader refuses the result. Results
-    of arithmetic, arrays of another type, lists and the results of ``np.asarray`` are plain arrays
-    again. Arrays that were stored as numbers, for example by ``np.save`` or in a data frame, are
-    plain arrays, too.
-    Every function that reads reports (`fit` and `aggregate` with reports, files, tests) refuses
-    reports of another protocol. Because the attached protocol is no proof, the reports themselves
-    are checked as well.
+    It behaves like any other array. Rows, slices, copies and pickles keep the protocol.
+    ``np.concatenate`` of reports also keeps it; if the protocols differ, every function that reads
+    reports raises an error for the result. Results of arithmetic, arrays of another type, lists and
+    the results of ``np.asarray`` are plain arrays again. Arrays that were stored as numbers, for
+    example by ``np.save`` or in a data frame, are plain arrays, too. Every function that reads
+    reports (`fit` and `aggregate` with reports, files, tests) raises an error for reports of
+    another protocol. The attached protocol does not prove the origin of the reports, so the reports
+    themselves are checked as well.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Reports(np.ndarray):
 
 
 def reports_of(array: np.ndarray, source: Any) -> Reports:
-    """Attach a protocol, given by itself or by its configuration, to an array of reports."""
+    """Return an array as Reports with `source` attached, a protocol or its configuration."""
     reports = array.view(Reports)
     reports._source = source
     return reports
@@ -114,7 +114,7 @@ def _source_of(reports: Any) -> Any:
 
 
 def _common(sources: Iterable[Any]) -> Any:
-    """Return the common source of several arrays of reports; None if one source is unknown."""
+    """Return the protocol (or configuration) of joined reports; None if one is unknown."""
     first, *others = sources
     if first is None or None in others:
         return None
@@ -130,25 +130,25 @@ def _common(sources: Iterable[Any]) -> Any:
 
 
 def _differs(source: Any, other: Any) -> bool:
-    """Whether reports of another source belong to another protocol than this source."""
+    """Return whether two sources (protocols or configurations) are different protocols."""
     if isinstance(source, Protocol):
         return bool(source.difference(other, in_any_round=not _round_of(other)))
     return bool(source != getattr(other, "configuration", other))
 
 
 def _round_of(source: Any) -> Any:
-    """The round of a protocol or of a configuration, which may come from any origin."""
+    """Return the name of the round in a protocol or configuration."""
     round_of_dict = source.get("collection_round") if isinstance(source, dict) else None
     return getattr(source, "collection_round", round_of_dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Protocol(Uncached):
-    """A mechanism, the domain of its codes, and the round of the collection.
+    """The configuration of a collection: its mechanism, its domain and the name of its round.
 
     An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
     that reads or adds up reports accepts a protocol instead of an oracle. So you can also collect
-    reports of a mechanism that belongs to no oracle.
+    reports of a mechanism for which there is no oracle class.
 
     Parameters
     ----------
@@ -161,10 +161,10 @@ class Protocol(Uncached):
     name : str
         Name of the mechanism; for an oracle, the name of its class.
     collection_round : str, default=""
-        Name of the collection. Reports of one round are not added to another round.
+        Name of the collection. Reports of different rounds are not added up.
     n_shards : int, default=1
-        Number of shards that the reports are dealt to. Shards are counted separately if they fit
-        in memory.
+        Number of disjoint subsets (shards) of the reports that are counted separately. If they do
+        not fit in memory, all reports are counted together.
     n_jobs : int, default=None
         Number of threads that add up reports; it does not change the result.
 
@@ -185,12 +185,12 @@ class Protocol(Uncached):
     n_jobs: int | None = None
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return this protocol for a round, like the method `protocol` of an oracle.
+        """Return this protocol with the name of a round, like the method `protocol` of an oracle.
 
         Parameters
         ----------
         collection_round : str, default=""
-            Name of the collection; the empty name keeps the present round.
+            Name of the collection. If empty, the protocol keeps its round.
 
         Returns
         -------
@@ -217,7 +217,7 @@ class Protocol(Uncached):
 
     @cached_property
     def _key(self) -> dict[str, Any]:
-        """The configuration without the digest, because some categories have no digest."""
+        """The configuration without the hash of the categories, which some categories lack."""
         mechanism = self.mechanism
         fields = mechanism.older_fields or mechanism.report_fields
         return {
@@ -233,17 +233,18 @@ class Protocol(Uncached):
         }
 
     def difference(self, other: Protocol | dict[str, Any], *, in_any_round: bool = False) -> str:
-        """Describe how another protocol differs; empty if the reports of both can be added up.
+        """Describe how another protocol differs; "" if reports of both can be added up.
 
-        If both are protocols, the categories themselves are compared, so they may be of any type. A
-        configuration has only digests. Reports over an open domain can be added up for any list.
+        Two protocols are compared by their categories. A configuration contains only a hash of the
+        categories. Reports of the open domain can be added up with reports of any list of
+        categories.
 
         Parameters
         ----------
         other : Protocol or dict
             The protocol to compare with, or its configuration.
         in_any_round : bool, default=False
-            Whether the rounds may differ if one of them has no name.
+            If True, a protocol without the name of a round agrees with every round.
 
         Returns
         -------
@@ -266,7 +267,7 @@ class Protocol(Uncached):
     def privatize(
         self, X: Values, random_state: RandomState = None, parts: ArrayLike | None = None
     ) -> Reports:
-        """Randomize users' values into reports, like each client.
+        """Randomize users' values to reports, as each client does.
 
         Privacy: each call spends epsilon of every user in `X`. Only ``random_state=None`` protects
         the users.
@@ -278,8 +279,8 @@ class Protocol(Uncached):
         random_state : int, RandomState, Generator or None, default=None
             None uses the secure source; anything else is for simulations.
         parts : array-like of int of shape (n,), default=None
-            The public part of each report, from
-            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, clients draw it.
+            The public part of each report (such as its hash function), from
+            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, clients draw it at random.
 
         Returns
         -------
@@ -329,21 +330,20 @@ class Protocol(Uncached):
     def check(
         self, reports: ArrayLike, *, tests_totals: bool = False, in_any_round: bool = True
     ) -> np.ndarray:
-        """Return reports in canonical form.
+        """Check reports, and return them as a plain array in the form that `privatize` returns.
 
         Parameters
         ----------
         reports : array-like with the users as first axis
             The reports, as integers. If a protocol is attached to them, it must be this protocol.
-            For an oracle, which has no rounds, the attached protocol may have any round.
         tests_totals : bool, default=False
-            Whether to test reports without an attached protocol. They fail the test if honest
-            reports of this protocol would support so many categories, or so few, with a probability
-            below 1e-9. They are refused if even 15 % of fake reports cannot explain the difference;
-            otherwise there is one UserWarning.
+            Whether to test reports without an attached protocol statistically. The test compares
+            the number of categories that they support with honest reports of this protocol; it
+            fails if the difference has a probability below 1e-9. Then ValueError is raised if even
+            15 % of fake reports cannot explain the difference; otherwise there is one UserWarning.
         in_any_round : bool, default=True
-            Whether a protocol without a name of its round accepts reports of any round, like an
-            oracle.
+            If this protocol has no name of a round: whether it accepts reports of any round, as an
+            oracle does.
 
         Returns
         -------
@@ -380,13 +380,13 @@ class Protocol(Uncached):
 
     @cached_property
     def empty(self) -> Counts:
-        """The counts of no reports; with a single shard if more would not fit in memory."""
+        """Return counts without reports; with a single shard if more would not fit in memory."""
         self.refuse_size()
         shards = Counts.most(self.mechanism, self.n_shards)
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
 
     def refuse_size(self) -> None:
-        """Raise ValueError if decoding reports is too costly for any number of users.
+        """Raise ValueError if estimates would need too much memory or time.
 
         Raises
         ------
@@ -415,7 +415,7 @@ class Protocol(Uncached):
 
 
 class OracleOrProtocol(typing.Protocol):
-    """A source of reports: an oracle, a survey, or the protocol itself."""
+    """Type of objects that have a protocol: oracles, surveys, and protocols themselves."""
 
     def protocol(self, collection_round: str = "") -> Protocol:
         """Return the protocol that the clients and the server of a collection must share."""
@@ -423,7 +423,7 @@ class OracleOrProtocol(typing.Protocol):
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
-    """Return the protocol, for the given round, of a protocol or of an oracle without reports."""
+    """Return the protocol of an oracle, which must not have reports yet, with this round."""
     if not hasattr(source, "protocol") or isinstance(source, type):
         raise TypeError(
             "A data collection needs a frequency oracle or a Protocol, got "
@@ -448,7 +448,7 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
 def configuration_difference(
     theirs: dict[str, Any], ours: dict[str, Any], domain: Domain | None = None
 ) -> str:
-    """Describe how two configurations differ; `domain` is our domain, if the caller has it."""
+    """Describe how two configurations differ; `domain` is the domain of `ours`, if known."""
     # An entry with the value None counts as an entry, as in a JSON file.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
     # The mechanism of a column follows from the other entries.

@@ -1,4 +1,4 @@
-"""Surveys as mechanisms: each user answers some of many questions, drawn with public randomness."""
+"""The mechanism of surveys: each user answers some of many questions, which are drawn at random."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quar
 # -- the code that a question asks for -------------------------------------------------------------
 @dataclass(frozen=True)
 class View(Tagged, tag="view"):
-    """The code that a question asks for, computed from the codes of a record.
+    """The function that computes the code for a question from the codes of a user's columns.
 
-    It is the sum of the codes of some columns, each times a stride, modulo the number of values.
+    The result is the sum of the codes of some columns, each times its stride, modulo `n_values`.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class View(Tagged, tag="view"):
     strides : tuple of int
         The factor of each column.
     n_values : int
-        Number of values of the code.
+        Number of values of the result.
     """
 
     columns: tuple[int, ...]
@@ -53,12 +53,12 @@ class View(Tagged, tag="view"):
 
     @property
     def is_parity(self) -> bool:
-        """Whether the view is the parity of several columns."""
+        """Whether the result is the parity of several binary columns."""
         return self.n_values == 2 and len(self.columns) > 1
 
     @classmethod
     def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> View:
-        """Return the view of the joint category of several columns, in C order.
+        """Return the view that computes the joint category of several columns, in C order.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class View(Tagged, tag="view"):
 
     @classmethod
     def parity(cls, columns: Sequence[int]) -> View:
-        """Return the view of the parity of the codes of several binary columns.
+        """Return the view that computes the parity (sum modulo 2) of several binary columns.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class View(Tagged, tag="view"):
 
 
 class Views(Tagged, tag="views"):
-    """Several views, which are evaluated together.
+    """Several views that are computed together, for speed.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Views(Tagged, tag="views"):
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return the code of each record in its view.
+        """Compute for each record the code in its own view.
 
         Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are numbers of views.
         """
@@ -122,7 +122,7 @@ class Views(Tagged, tag="views"):
 
 # -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
-    """Return integers with the sum 2**64, or a multiple, in proportion to probabilities."""
+    """Return integers in proportion to probabilities, whose sum is `n_drawn` times 2**64."""
     # The integers are multiples of 2**28, from 1 to 2**64. They are rounded by up to 2**-36, so
     # that machines whose floats differ in the last digits agree on them. Their sum is `n_drawn`
     # times 2**64. If the share of a question would exceed 2**64, it is 2**64, and the other
@@ -148,7 +148,7 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
 
 
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the samples of a systematic design, and the upper ends of their ranges of u."""
+    """Return the samples of questions that can be drawn, and their cumulative probabilities."""
     # The questions are arranged on a line, each as long as its share. Points at the distances u,
     # u + 2**64, u + 2 * 2**64, .. mark the questions that are drawn, where u is uniform below
     # 2**64. So the probability of a question is its share. No question is drawn twice, because no
@@ -167,7 +167,7 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
 
 # -- the questions of a user, and the positions of the answers -------------------------------------
 class Samples(Uncached, tag="samples"):
-    """The samples of questions; each user answers one sample, drawn with public randomness."""
+    """The possible samples of questions; one of them is drawn for each user, and is public."""
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
@@ -184,37 +184,37 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def ends(self) -> list[int]:
-        """The upper end of each sample among the numbers below 2**64, see `systematic_samples`."""
+        """The cumulative probability of the samples, over 2**64, see `systematic_samples`."""
         return self._design[1]
 
     @cached_property
     def questions(self) -> np.ndarray:
-        """The question at each place of each sample: shape (n_samples, n_drawn)."""
+        """The questions of each sample (row), in their order: shape (n_samples, n_drawn)."""
         return np.array(self.listed, dtype=np.intp)
 
     @property
     def number(self) -> tuple[ReportField, ...]:
-        """The column of the sample's number, the first in a report; empty for one sample."""
+        """The file column of the number of the sample; empty if there is one sample."""
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
 
     def asked(self, reports: np.ndarray) -> np.ndarray:
-        """Return the questions that reports are on, of shape (n, n_drawn)."""
+        """Return the questions that each report answers, of shape (n, n_drawn)."""
         if not self.number:
             return np.broadcast_to(self.questions, (len(reports), self.n_drawn))
         return self.questions[reports[:, 0].astype(np.intp)]
 
 
 class Layout(Uncached, tag="layout"):
-    """The positions, in a report, of the number of its sample and of the reports on questions."""
+    """Layout of a survey's report: the number of the sample, then one report per question."""
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
         fields = [mechanism.report_fields for mechanism in mechanisms]
         if not all(fields):
             raise ValueError(
                 "The mechanisms of a survey must define report_fields, the columns of their "
-                "reports."
+                "reports. Override report_fields in the mechanism of each question."
             )
         self._samples = samples
         # The number of values of each integer in the reports on each question.
@@ -227,12 +227,12 @@ class Layout(Uncached, tag="layout"):
 
     @property
     def longest(self) -> int:
-        """The maximum number of integers of a report on one question."""
+        """The maximum number of integers in the report on one question."""
         return max(map(len, self._sizes))
 
     @cached_property
     def _blocks(self) -> list[list[int]]:
-        """The number of values of each integer at each place of a sample."""
+        """For each place (1st, 2nd, .. question of a sample), the ranges of its integers."""
         blocks = []
         for questions in self._samples.questions.T:
             sizes = [self._sizes[j] for j in np.unique(questions).tolist()]
@@ -247,17 +247,17 @@ class Layout(Uncached, tag="layout"):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The start of the report at each place of a sample, and the end of the last report."""
+        """The first index of the report at each place, and the end of the last report."""
         return list(accumulate(map(len, self._blocks), initial=len(self._samples.number)))
 
     @property
     def width(self) -> int:
-        """The number of integers of a report."""
+        """The number of integers in the whole report of a user."""
         return self._starts[-1]
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The integers of a report."""
+        """The file columns of the whole report of a user."""
         sizes = [size for block in self._blocks for size in block]
         if len(sizes) > _MANY_INTEGERS:
             return (*self._samples.number, ReportField("reports", max(sizes), len(sizes)))
@@ -270,7 +270,7 @@ class Layout(Uncached, tag="layout"):
         return (*self._samples.number, *fields)
 
     def expect(self, reports: np.ndarray) -> None:
-        """Raise ValueError unless reports have valid numbers of samples and the right width."""
+        """Raise ValueError unless reports have the right width and valid sample numbers."""
         is_fine = reports.ndim == 2 and reports.shape[1] == self.width
         detail = ""
         for number in self._samples.number:
@@ -281,23 +281,23 @@ class Layout(Uncached, tag="layout"):
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
     ) -> None:
-        """Write reports on a question, of shape (n_rows, any), to their places in rows."""
+        """Write the reports `own` on a question into some rows of the whole reports."""
         for k, here in rows_by_group(places):
             start = self._starts[k]
             reports[rows[here], start : start + own.shape[1]] = own[here]
 
     def own(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return the reports on a question at a place, in the form of its mechanism."""
+        """Return the reports on question j from place k of some rows, as its mechanism expects."""
         start = self._starts[k]
         return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
 
     def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return the padding after these reports at their place, which must be zeros."""
+        """Return the padding after the reports that `own` returns, which must be zeros."""
         start, stop = self._starts[k : k + 2]
         return reports[rows, start + len(self._sizes[j]) : stop]
 
     def on(self, reports: np.ndarray, j: int) -> np.ndarray:
-        """Return all reports on a question, in the form of its mechanism."""
+        """Return all reports on question j, as its mechanism expects them."""
         rows, places = np.nonzero(self._samples.asked(reports) == j)
         start = np.array(self._starts)[places][:, None] + np.arange(len(self._sizes[j]))
         return self._in_form(reports[rows[:, None], start], j)
@@ -307,12 +307,12 @@ class Layout(Uncached, tag="layout"):
 
 
 class Several(Mechanism, tag="several"):
-    """Draw one or several questions by public probabilities, and report on each of them.
+    """The mechanism of a survey: draw one or several questions, and report on each of them.
 
-    A code is a row with one code for each column. A report starts with the number of the sample of
-    questions that was drawn (omitted if users answer several questions, and there is only one
-    sample). The reports on the questions of the sample follow, in their order, each padded with
-    zeros.
+    The questions are drawn with fixed, public probabilities. A code is a row with one code for each
+    column. The questions drawn for a user are a sample. A report starts with the number of the
+    sample (omitted if users answer several questions, and there is only one sample). The reports on
+    the questions of the sample follow, in their order, each padded with zeros.
 
     The sample does not depend on the values. Given the sample, the reports on its questions are
     independent. So the probability of a report is a product, and the epsilons of the questions in a
@@ -324,10 +324,11 @@ class Several(Mechanism, tag="several"):
     mechanisms : sequence of Mechanism
         The mechanism for each question.
     shares : sequence of int
-        Probability that each question is drawn, over 2**64, from 1 to 2**64. Their sum is 2**64
-        times the number of questions that are drawn. See :meth:`drawn` for probabilities.
+        For each question, the probability that it is drawn times 2**64, from 1 to 2**64. Their sum
+        is 2**64 times the number of questions per user. To pass probabilities, use :meth:`drawn`.
     views : sequence of View, default=None
-        The code that each question asks for. If None, each question asks for its own column.
+        For each question, the view that computes its code from the user's codes. If None, question
+        j asks for column j.
     """
 
     def __init__(
@@ -339,14 +340,14 @@ class Several(Mechanism, tag="several"):
         are_shares = shares and all(1 <= share <= TWO_64 for share in shares)
         if len(mechanisms) != len(shares) or not are_shares or sum(shares) % TWO_64:
             raise ValueError(
-                f"A survey of {len(mechanisms)} questions needs as many shares, integers from 1 to "
-                f"2**64 with a sum that is a multiple of 2**64, got {list(shares)}. Use "
-                "Several.drawn for probabilities."
+                f"A survey of {len(mechanisms)} questions needs one share per question: integers "
+                f"from 1 to 2**64 whose sum is a multiple of 2**64; got {list(shares)}. To pass "
+                "probabilities, use Several.drawn."
             )
         if any(getattr(mechanism, "shares_overlap", False) for mechanism in mechanisms):
             raise TypeError(
-                "A question of a survey has one answer per user. Collect sets of items separately, "
-                "with an ItemOracle."
+                "A question of a survey has one answer per user, got a mechanism for sets of "
+                "items. Collect sets of items separately, with an ItemOracle."
             )
         self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
         self.shares: tuple[int, ...] = tuple(shares)
@@ -375,7 +376,7 @@ class Several(Mechanism, tag="several"):
         n_drawn: int = 1,
         views: Sequence[View] | None = None,
     ) -> Several:
-        """Return the survey that draws its questions in proportion to given numbers.
+        """Return the survey that draws each question with a probability in proportion to a number.
 
         Parameters
         ----------
@@ -386,7 +387,8 @@ class Several(Mechanism, tag="several"):
         n_drawn : int, default=1
             Number of questions that each user answers.
         views : sequence of View, default=None
-            The code that each question asks for. If None, each question asks for its own column.
+            For each question, the view that computes its code from the user's codes. If None,
+            question j asks for column j.
 
         Returns
         -------
@@ -427,7 +429,7 @@ class Several(Mechanism, tag="several"):
 
     @property
     def samples(self) -> list[tuple[int, ...]]:
-        """The samples of questions that can be drawn."""
+        """The possible samples of questions; one of them is drawn for each user."""
         return self._samples.listed
 
     @property
@@ -482,7 +484,7 @@ class Several(Mechanism, tag="several"):
 
     # -- what to expect -----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw how many users answer each question, without simulating users.
+        """Simulate collections: draw how many users answer each question.
 
         Parameters
         ----------
@@ -496,7 +498,7 @@ class Several(Mechanism, tag="several"):
         Returns
         -------
         ndarray of shape (n_repeats, n_questions)
-            The numbers.
+            The number of users per question in each collection.
         """
         drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
         sizes = np.zeros((n_repeats, len(self.mechanisms)), dtype=drawn.dtype)
@@ -505,26 +507,26 @@ class Several(Mechanism, tag="several"):
         return sizes
 
     def noise_of(self, j: int, n_samples: float) -> Noise:
-        """Return the expected noise of the answers to a question, for estimates about all users.
+        """Return the expected noise of the estimate of a question, as an estimate about all users.
 
         Parameters
         ----------
         j : int
             Number of the question.
         n_samples : float
-            Number of users; the expected number of them answers this question.
+            Number of users of the survey, of whom only some answer this question.
 
         Returns
         -------
         Noise
-            The noise, including the sampling of the users who answer.
+            The noise of the reports, and of the random choice of the users who answer.
         """
         channel: Any = self.mechanisms[j]
         return channel.noise(n_samples * float(self.probabilities[j])).of_sample(n_samples)
 
     @cached_property
     def _kinds(self) -> tuple[list[int], np.ndarray]:
-        """A question of each kind of mechanism, and the kind of each question."""
+        """One question for each different mechanism, and the mechanism of each question."""
         numbers: dict[Mechanism, int] = {}
         kinds = np.array(
             [numbers.setdefault(mechanism, len(numbers)) for mechanism in self.mechanisms]
@@ -533,7 +535,7 @@ class Several(Mechanism, tag="several"):
 
     # -- on the client ------------------------------------------------------------------------
     def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the samples of questions that users report on.
+        """Draw the sample of questions of each user.
 
         Parameters
         ----------
@@ -545,7 +547,8 @@ class Several(Mechanism, tag="several"):
         Returns
         -------
         ndarray of shape (n,)
-            The numbers of their samples, which are numbers of questions if one is drawn.
+            The number of each user's sample. If users answer one question each, it is the number of
+            the question.
         """
         samples = self._samples
         return coins.choice(samples.ends, n) if samples.number else np.zeros(n, dtype=np.int64)
@@ -554,7 +557,7 @@ class Several(Mechanism, tag="several"):
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
-        """Report on the sample of questions of each record, with epsilon for every record."""
+        """Return the reports of users whose samples of questions are already drawn."""
         reports = np.zeros((len(codes), self._layout.width), dtype=np.int64)
         if self._samples.number:
             reports[:, 0] = drawn
@@ -565,7 +568,7 @@ class Several(Mechanism, tag="several"):
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield the parts randomized together: an example question, rows, questions and places.
+        """Yield parts to randomize together: an example question, rows, questions and places.
 
         A seed's reports depend on this order. If users answer one question each, all users whose
         questions have the same mechanism are randomized together. So thousands of tables need only
@@ -583,7 +586,7 @@ class Several(Mechanism, tag="several"):
                 yield j, rows, np.full(rows.size, j), places[rows]
 
     def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield a question of each kind of mechanism that occurs, with the rows of its kind."""
+        """For each mechanism that occurs, yield one question and the rows of its questions."""
         examples, kinds = self._kinds
         kind_of_row = kinds[questions]
         for kind, example in enumerate(examples):
@@ -592,7 +595,7 @@ class Several(Mechanism, tag="several"):
                 yield example, rows
 
     def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """Return the code that each user's question asks for, computed from the user's codes.
+        """Return, for each user, the code for the user's question, computed from the user's codes.
 
         Parameters
         ----------
@@ -625,13 +628,13 @@ class Several(Mechanism, tag="several"):
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """Yield an example question, rows with reports of its kind, their questions, the place."""
+        """Yield, per mechanism and place: an example question, rows, questions, the place."""
         for k, questions in enumerate(self._samples.asked(reports).T):
             for j, rows in self._by_kind(questions):
                 yield j, rows, questions[rows], k
 
     def reports_on(self, reports: np.ndarray, j: int) -> np.ndarray:
-        """Return the reports on a question, in the form of its own mechanism.
+        """Return all reports on one question, in the form of the question's mechanism.
 
         Parameters
         ----------
@@ -675,7 +678,7 @@ class Several(Mechanism, tag="several"):
         return _slices([mechanism.tally_size for mechanism in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tallies of one question.
+        """Return the part of the survey's tallies that belongs to one question.
 
         Parameters
         ----------
@@ -687,7 +690,8 @@ class Several(Mechanism, tag="several"):
         Returns
         -------
         (ndarray of shape (..., own tally_size), ndarray of shape (...,))
-            The tallies of the question's mechanism, and the numbers of users who answered.
+            The tallies of the question's mechanism, and the numbers of users who answered the
+            question.
         """
         return tallies[..., self._tally_places[j]], tallies[..., j]
 
@@ -733,7 +737,7 @@ class Several(Mechanism, tag="several"):
         return _slices([mechanism.decode(tally).shape[1] for mechanism, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the decoded tallies of one question.
+        """Return the part of the survey's decoded tallies that belongs to one question.
 
         Parameters
         ----------
@@ -745,12 +749,12 @@ class Several(Mechanism, tag="several"):
         Returns
         -------
         (ndarray of shape (m, any), ndarray of shape (m,))
-            The decoded tallies of the question, and the numbers of users who answered.
+            The decoded tallies of the question, and the numbers of users who answered the question.
         """
         return decoded[:, self._decoded_places[j]], decoded[:, j]
 
 
 def _slices(widths: list[int]) -> list[slice]:
-    """Return the positions of consecutive blocks, after one initial number for each block."""
+    """Return slices of consecutive blocks of these widths, after one leading entry per block."""
     ends = np.cumsum([len(widths), *widths]).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Noise: the covariance of any linear answers to an estimate, for all kinds of estimates."""
+"""Noise models: variances and covariances of estimates and of linear answers to them."""
 
 from ._added import NOISE_KINDS, AddedNoise, std_of_noise
 from ._covariance import (

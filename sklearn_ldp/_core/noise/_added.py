@@ -1,4 +1,4 @@
-"""The distribution of noise that was added to the counts of categories."""
+"""Noise of a known distribution that another system has added to counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATTICE = 12  # standard deviations of a discrete normal distribution that are 
 
 @dataclass(frozen=True, eq=False)
 class AddedNoise(Tagged, tag="added-noise"):
-    """Independent noise of each count, or normal noise with a covariance matrix."""
+    """The noise added to each count: independent, or normal with a covariance matrix."""
 
     # All distributions are symmetric around 0. Numbers are in counts.
 
@@ -51,14 +51,14 @@ class AddedNoise(Tagged, tag="added-noise"):
         return self.kind, self.std.tobytes(), matrix, self.is_normalized
 
     def of_categories(self, places: np.ndarray) -> AddedNoise:
-        """Return the noise of some of the counts."""
+        """Return the noise of only some of the counts."""
         matrix = None if self.matrix is None else self.matrix[np.ix_(places, places)]
         return AddedNoise(self.kind, self.std[places], matrix, self.is_normalized)
 
     # -- variances --------------------------------------------------------------------------------
     @property
     def null_variance(self) -> float:
-        """The mean variance of a count."""
+        """The variance of the noise of a count, averaged over the counts."""
         return float(np.mean(self.std**2))
 
     slope = 0.0
@@ -67,11 +67,11 @@ class AddedNoise(Tagged, tag="added-noise"):
 
     @property
     def is_independent(self) -> bool:
-        """Whether the errors of two categories are independent."""
+        """Whether the errors of different categories are independent."""
         return self.matrix is None and not self.is_normalized
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category, of the shape of the frequencies."""
+        """Return the variance of each category's count, in the shape of the frequencies."""
         if not self.is_normalized:
             return np.broadcast_to(self.std**2, np.shape(frequencies))
         covariance = np.diag(self.std**2) if self.matrix is None else self.matrix
@@ -80,7 +80,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         return own + frequencies**2 * with_total.sum()
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
-        """Return the covariance of linear answers."""
+        """Return the covariance of linear answers to the counts."""
         return Covariance(self, frequencies, self._factors)
 
     def _factors(self, frequencies: np.ndarray) -> Factors:
@@ -100,7 +100,7 @@ class AddedNoise(Tagged, tag="added-noise"):
     # -- the distribution -------------------------------------------------------------------------
     @property
     def excess_kurtosis(self) -> np.ndarray:
-        """The fourth cumulant of each count's noise over its squared variance, of shape (d,)."""
+        """For each count, the excess kurtosis of its noise, of shape (d,)."""
         if self.kind == "laplace":
             return np.full(len(self.std), 3.0)
         if self.kind == "geometric":
@@ -110,19 +110,19 @@ class AddedNoise(Tagged, tag="added-noise"):
 
     @property
     def is_heavy_tailed(self) -> bool:
-        """Whether each density falls exponentially from a peak at 0, independently of others."""
+        """Whether noise is independent and its density falls exponentially from 0 (Laplace)."""
         return self.kind in ("laplace", "geometric") and self.is_independent
 
     @property
     def rates(self) -> np.ndarray:
-        """The exponential rates of such densities per standard deviation, of shape (d,)."""
+        """For heavy-tailed noise, each density's exponential rate per standard deviation."""
         if self.kind == "laplace":
             return np.full(len(self.std), np.sqrt(2))
         std = np.maximum(self.std, np.finfo(float).tiny)
         return -np.log(np.maximum(geometric_ratio(std), np.finfo(float).tiny)) * std
 
     def upper(self, tail: float) -> np.ndarray:
-        """Return the smallest bound that the noise of a count exceeds with at most a probability.
+        """For each count, return the bound that its noise exceeds with probability `tail` or less.
 
         Shapes: -> (d,).
         tail: the probability, below 1/2.
@@ -140,7 +140,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         return -self.std * float(ndtri(tail))
 
     def tails(self, errors: np.ndarray) -> np.ndarray:
-        """Return the probability that the noise of each count is at least as large as an error.
+        """For each count, return the probability that its noise is at least a given error.
 
         Shapes: errors (d,) -> (d,).
         """
@@ -158,7 +158,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         return ndtr(-errors / std)
 
     def draw(self, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Return noise of all counts, of shape (n_repeats, d)."""
+        """Draw the noise of all counts n_repeats times: shape (n_repeats, d)."""
         shape = (n_repeats, len(self.std))
         if self.kind == "laplace":
             return rng.laplace(size=shape) * self.std / np.sqrt(2)
@@ -180,14 +180,14 @@ class AddedNoise(Tagged, tag="added-noise"):
 
 
 def geometric_ratio(std: np.ndarray) -> np.ndarray:
-    """Return the ratio of neighboring probabilities of geometric noise with given deviations."""
+    """Return the ratio of successive probabilities of geometric noise with these deviations."""
     # The variance v is `2 a / (1 - a)**2`.
     variance = np.square(np.asarray(std, dtype=float))
     return variance / (variance + 1 + np.sqrt(2 * variance + 1))
 
 
 def std_of_noise(kind: str, epsilon: np.ndarray, sensitivity: float) -> np.ndarray:
-    """Return the standard deviation of Laplace or geometric noise for central privacy."""
+    """Return the standard deviation of noise for epsilon of central differential privacy."""
     if kind == "laplace":
         return np.sqrt(2) * sensitivity / epsilon
     alpha = np.exp(-epsilon / sensitivity)
@@ -195,7 +195,7 @@ def std_of_noise(kind: str, epsilon: np.ndarray, sensitivity: float) -> np.ndarr
 
 
 def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return whole numbers, and the probabilities of discrete normal noise."""
+    """Return integers around 0, and their probabilities as discrete normal noise."""
     most = int(np.ceil(_LATTICE * std))
     lattice = np.arange(-most, most + 1)
     density = np.exp(-0.5 * (lattice / max(std, np.finfo(float).tiny)) ** 2)
@@ -203,13 +203,13 @@ def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _discrete_tail(std: float, least: float) -> float:
-    """Return the probability that discrete normal noise is at least a whole number."""
+    """Return the probability that discrete normal noise is at least a given integer."""
     lattice, density = _discrete_density(std)
     return float(density[lattice >= least].sum())
 
 
 def _discrete_bound(std: float, tail: float) -> float:
-    """Return the smallest whole number that discrete normal noise exceeds so rarely."""
+    """Return the smallest integer that discrete normal noise exceeds with probability <= tail."""
     lattice, density = _discrete_density(std)
     above = np.cumsum(density[::-1])[::-1] - density
     return float(max(lattice[np.argmax(above <= tail)], 0))

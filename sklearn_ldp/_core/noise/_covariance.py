@@ -1,4 +1,4 @@
-"""Covariances of linear answers to an estimate, as operators without a matrix of all pairs."""
+"""Covariances of linear answers to an estimate, computed without the (d, d) matrix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Factors = tuple[np.ndarray, Callable[[Any], np.ndarray], Callable[[Any], np.ndar
 
 
 class Covariance:
-    """The covariance of any linear answers a'F, for one user: diag(D) + B W B'."""
+    """n times the covariance of linear answers a'F to an estimate F: diag(D) + B W B'."""
 
     # The users' categories are fixed, with frequencies f, so only the reports are random. Every
     # mechanism with an exact covariance has this form.
@@ -61,10 +61,10 @@ class Covariance:
         return self._make(self.frequencies)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return the variances of answers.
+        """Return n times the variance of each answer.
 
         Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
-        rows: one row per query; if None, the frequency of each category.
+        rows: one query per row; if None, each category is a query.
         """
         if rows is None:
             return self._single
@@ -79,7 +79,7 @@ class Covariance:
         return result
 
     def _sums(self, rows: Any) -> np.ndarray:
-        """Return the variances of sums of categories."""
+        """Return the variances of answers that combine several categories."""
         diagonal, spread, _, weights = self._factors
         result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
         # A few rows at a time are as fast as many, and the result of `spread` may be large.
@@ -89,7 +89,7 @@ class Covariance:
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return the covariances of answers.
+        """Return n times the covariance of each pair of answers.
 
         Shapes: rows (n_queries, d) -> (n_queries, n_queries).
         """
@@ -113,7 +113,7 @@ class Covariance:
         return result
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector.
+        """Multiply the covariance matrix of all categories by a vector.
 
         Shapes: vector (d,) -> (d,).
         """
@@ -122,12 +122,12 @@ class Covariance:
 
 
 def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return W times a result of `spread`."""
+    """Multiply a result of `spread` by W."""
     return spread * weights if weights.ndim == 1 else spread @ weights
 
 
 class Covariances:
-    """A sum of covariances, each times a factor, for answers that a view transforms."""
+    """A weighted sum of covariances; optionally, a view transforms the queries first."""
 
     # summands: pairs of a factor, which may be negative, and a covariance.
     # view: its method `pull` transforms answers, of shape (n_queries, d) or (d,), into answers to
@@ -178,7 +178,7 @@ class Covariances:
 
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
-    """Return the factors of a covariance matrix with an explicit B of shape (d, k)."""
+    """Return the factors of a covariance matrix whose B is given as an array (d, k)."""
     return diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights
 
 
@@ -188,7 +188,7 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 class CategoryLaw(NamedTuple):
-    """The variance ``A + b f - c f**2`` of the estimate of one category, for one user."""
+    """n times the variance of a category's estimate as a function of f: ``A + b f - c f**2``."""
 
     # Here f is the frequency of the category. The covariance of several categories is known if
     # there are factors.
@@ -216,7 +216,7 @@ class CategoryLaw(NamedTuple):
 
 
 def support_law(p: float, q: float) -> CategoryLaw:
-    """Return the variances of the estimate of one user, from p and q (2020 paper, Eq. 5)."""
+    """Return n times the variances of estimates, from p and q (Wang et al., NDSS 2020, Eq. 5)."""
     if not 0 <= q < p <= 1:
         raise ValueError(
             f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}. Pass as p the probability that a "
@@ -244,23 +244,23 @@ TAGGED |= {"category-law": CategoryLaw, "drawn-user": MULTINOMIAL}
 
 
 def every_category(n_categories: int) -> sparse.csr_array:
-    """Return the queries that ask for each category."""
+    """Return the matrix of queries that ask for each single category."""
     return as_rows(sparse.eye_array(n_categories, format="csr"))
 
 
 def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
-    """Return queries as a sparse matrix without explicit zeros or repeated entries.
+    """Convert queries to a sparse matrix without explicit zeros or repeated entries.
 
     Shapes: matrix (n_queries, d) -> (n_queries, d).
-    n_categories: the expected d; if None, any.
+    n_categories: the number d of columns that is required; None allows any number.
     """
     queries: Any = matrix
     rows = sparse.csr_array(queries if sparse.issparse(queries) else np.atleast_2d(queries))
     rows = rows.astype(np.float64, copy=True)
     if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
         raise ValueError(
-            f"Linear answers need a matrix of shape (n_queries, {n_categories or 'd'}), got an "
-            f"array of shape {rows.shape}."
+            f"Linear answers need a matrix of shape (n_queries, {n_categories or 'd'}): one row "
+            f"per query, one weight per category; got shape {rows.shape}."
         )
     rows.sum_duplicates()
     rows.eliminate_zeros()

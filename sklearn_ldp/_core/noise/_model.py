@@ -1,4 +1,4 @@
-"""Noise: a model of the errors of an estimate, as a sum of independent terms."""
+"""The noise model of an estimate: its error is a sum of independent terms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support
 
 
 class Term(NamedTuple):
-    """One independent error of an estimate: a covariance for one user times ``weight / users``."""
+    """One independent error of an estimate; its covariance is that of one user * weight / users."""
 
     # The properties for one user: `null_variance`, `slope`, `curvature` and `half_count`, the
     # variance of each category by `variances(frequencies)`, and all covariances by
@@ -45,20 +45,20 @@ class Term(NamedTuple):
 
     @property
     def is_draw(self) -> bool:
-        """Whether the term is the error of sampling users."""
+        """Whether the term is the sampling error of users."""
         return self.law == MULTINOMIAL
 
     def times(self, value: Any) -> Any:
-        """Return a variance of one user, times the factor of each estimate."""
+        """Multiply a variance for one user by ``weight / users`` of each estimate."""
         return value / np.asarray(self.users, dtype=float) * self.weight
 
     def is_like(self, other: Term) -> bool:
-        """Whether the term differs from another term in the factor at most."""
+        """Return whether two terms are equal except for `weight` and `users`."""
         fields = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
         return self.law == other.law and all(_is_same(a, b) for a, b in fields)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category, of the shape of the frequencies or (n, d)."""
+        """Return the variance of each category for one user, (d,) or (n_estimates, d)."""
         f = frequencies if self.frequencies is None else self.frequencies
         if self.order is None:
             variances = self.law.variances(f)
@@ -68,7 +68,7 @@ class Term(NamedTuple):
         return variances / users * np.asarray(self.weight)[..., None]
 
     def covariance(self, frequencies: np.ndarray) -> Any:
-        """Return the covariance of one user, for a single estimate."""
+        """Return the covariance for one user, in the case of a single estimate."""
         f = frequencies if self.frequencies is None else self.frequencies.reshape(-1)
         if self.order is None:
             return self.law.covariance(f)
@@ -77,12 +77,12 @@ class Term(NamedTuple):
         return Covariances([(1.0, inner)], view, lambda: inner.variances()[self.order])
 
     def of_rows(self, rows: Rows) -> Term:
-        """Return the term of the selected estimates."""
+        """Return the term for only some of the estimates (rows)."""
         numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
         return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
 
     def permuted(self, order: np.ndarray) -> Term:
-        """Return the term of an estimate with another order of the categories."""
+        """Return the term of an estimate whose categories are in another order."""
         f = None if self.frequencies is None else self.frequencies[..., order]
         if not self.is_draw:
             order = order if self.order is None else self.order[order]
@@ -93,12 +93,12 @@ TAGGED["term"] = Term
 
 
 class _Reordered(NamedTuple):
-    """Answers to categories in another order."""
+    """Converts queries and vectors between two orders of the categories."""
 
     order: np.ndarray
 
     def back(self, vectors: np.ndarray) -> np.ndarray:
-        """Return numbers of the categories, along the last axis, in the original order."""
+        """Return the last axis, one value per category, to the original order of the categories."""
         known = np.empty_like(vectors)
         known[..., self.order] = vectors
         return known
@@ -115,7 +115,7 @@ class _Reordered(NamedTuple):
 
 
 class Noise(Tagged, tag="noise"):
-    """The errors of an estimate as a sum of independent terms, for all kinds of estimates.
+    """The noise model of an estimate, whose error is a sum of independent terms.
 
     It is the type of ``estimate.noise`` and ``oracle.noise_``. The object is immutable, and the
     parameters are also its attributes.
@@ -125,25 +125,25 @@ class Noise(Tagged, tag="noise"):
     terms : tuple of Term
         The independent errors.
     n_samples : int, ndarray of shape (n_estimates,) or None
-        Number of users behind each estimate. None if it is unknown.
+        Number of reporting users of each estimate. None if it is unknown.
     n_users : int, float, ndarray of shape (n_estimates,) or None
-        Number of users that the estimated frequencies refer to. It is larger than the number of
-        reports if the reporting users were drawn.
+        Number of users whose frequencies are estimated. It is larger than `n_samples` if only a
+        random sample of the users reported.
     p, q : float or None
-        Probability that a report supports the user's own category, and one other category. None
-        if the estimate has no such reports.
+        Probability that a report supports the user's own category (p), and a given other category
+        (q). None if reports do not support sets of categories.
     grids : tuple of (mechanism, number)
-        `half_count` of the mechanism, divided by the number, is half the distance between possible
-        estimates.
+        Pairs from which the distance of possible estimates is computed: half of it is `half_count`
+        of the mechanism, divided by the number.
     has_slope : bool
-        Whether the variance of a category depends on its own frequency only, with the same slope
-        for all categories.
+        Whether the variance of a category's estimate depends only on its own frequency, in the same
+        way for all categories.
     level : float, ndarray of shape (n_estimates,) or None
-        The standard deviation, if nothing else is known. It is stored because its square may be
-        too large or too small for a float.
+        The standard deviation, if it is the only known property of the noise. It is stored itself
+        because its square may be too large or too small for a float.
     draws : tuple of Term or None
-        The errors of drawing the users, which statements about a population add. None stands for
-        a single draw of `n_users`. The groups of a weighted mean were drawn separately.
+        The sampling errors that must be added for statements about a population. None means that
+        the `n_users` users are one random sample. A weighted mean of groups has one term per group.
     """
 
     # The object computes the covariance of the linear answers `matrix @ estimate` for given true
@@ -208,7 +208,7 @@ class Noise(Tagged, tag="noise"):
             raise ValueError(f"noise of level {self.level!r:.80}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable. Make another object instead.")
+        raise AttributeError(f"{type(self).__name__} is immutable. Create a new object instead.")
 
     # -- noise of one collection, and combinations ------------------------------------------------
     @classmethod
@@ -238,12 +238,13 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def of_level(cls, std: float, n_samples: ArrayLike | None = None) -> Noise:
-        """Return noise with a known standard deviation only, which is the same at all frequencies.
+        """Return noise of which only the standard deviation is known, equal for all frequencies.
 
         Parameters
         ----------
         std : float
-            Standard deviation of the estimate of a category; with `n_samples`, of the count.
+            Standard deviation of the estimated frequency of a category; with `n_samples`, of its
+            count.
         n_samples : int or array-like of shape (n_estimates,), default=None
             Number of users; None if unknown.
 
@@ -260,7 +261,7 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def added(cls, law: AddedNoise, n_samples: Any) -> Noise:
-        """Return the noise of counts to which noise of a known distribution was added.
+        """Return the noise of frequencies that were computed from counts with added noise.
 
         Parameters
         ----------
@@ -280,7 +281,7 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def combined(cls, noises: Sequence[Noise], weights: ArrayLike) -> Noise:
-        """Return the noise of a weighted sum of independent estimates, of different users.
+        """Return the noise of a weighted sum of estimates from different users.
 
         Parameters
         ----------
@@ -316,12 +317,12 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def of_estimates(cls, noises: Sequence[Noise]) -> Noise:
-        """Return the noise of estimates of one mechanism, from different users, as rows.
+        """Combine the noise of single estimates into the noise of one estimate with several rows.
 
         Parameters
         ----------
         noises : sequence of Noise
-            The noise of each single estimate.
+            The noise of each row. All estimates must use one mechanism and different users.
 
         Returns
         -------
@@ -331,7 +332,7 @@ class Noise(Tagged, tag="noise"):
         Raises
         ------
         ValueError
-            If the noises differ in more than the numbers of users.
+            If the noise models differ in more than their numbers of users.
         """
         first = noises[0]
         same = [(len(x.terms), x.p, x.q, x.has_slope, x.draws, x.n_samples is None) for x in noises]
@@ -364,7 +365,7 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def design_effect(self) -> Any:
-        """The design effect of unequal weights, of shape (n_estimates,); 1 without weights."""
+        """Kish's design effect of unequal weights of users, of shape (n_estimates,)."""
         n = np.ravel(np.asarray(self.n_samples))
         laws = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "of_all_users", False) for term in laws):
@@ -373,11 +374,11 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def is_weighted(self) -> bool:
-        """Whether the estimate is a mean of groups with unequal weights per user."""
+        """Whether the estimate is a weighted mean in which users have unequal weights."""
         return self.n_samples is not None and bool(np.any(self.design_effect > 1 + 1e-9))
 
     def of_sample(self, n_users: Any) -> Noise:
-        """Return the noise of an estimate about all users, if a random sample of them reports.
+        """Return the noise of an estimate about all users, if only a random sample reports.
 
         Parameters
         ----------
@@ -394,7 +395,7 @@ class Noise(Tagged, tag="noise"):
         return self._with([*self.terms, drawn], n_users=n_users, draws=None)
 
     def of_population(self) -> Noise:
-        """Return the noise of an estimate about a population, if the users are a random sample.
+        """Return the noise with the sampling error of users as a random sample of a population.
 
         Returns
         -------
@@ -403,8 +404,8 @@ class Noise(Tagged, tag="noise"):
         """
         if self.n_users is None:
             raise ValueError(
-                "Noise without a number of users has no error about a population. Use noise with "
-                "n_samples."
+                "The sampling error for a population needs the number of users, which this noise "
+                "lacks. Use noise with n_samples."
             )
         return self._with([*self.terms, *self._draws()], draws=())
 
@@ -414,7 +415,7 @@ class Noise(Tagged, tag="noise"):
         return self.draws or ()
 
     def of_reports(self) -> Noise:
-        """Return the noise of the reports alone, without the error of a random selection of users.
+        """Return the noise of the reports alone, without the sampling error of users.
 
         Returns
         -------
@@ -425,7 +426,7 @@ class Noise(Tagged, tag="noise"):
         return self._with(terms, n_users=self.n_samples, draws=None)
 
     def permuted(self, order: np.ndarray) -> Noise:
-        """Return the noise of an estimate with another order of the categories.
+        """Return the noise of an estimate whose categories are in another order.
 
         Parameters
         ----------
@@ -440,7 +441,7 @@ class Noise(Tagged, tag="noise"):
         return self._of_each_term(lambda term: term.permuted(order))
 
     def scaled(self, factor: float) -> Noise:
-        """Return the noise with covariances that are larger by a factor.
+        """Return noise whose covariances are larger by a factor.
 
         Parameters
         ----------
@@ -450,8 +451,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise with a number of users divided by this factor. The result only has p and q if
-            this is the noise of one collection.
+            The noise of an estimate from fewer users: their number is divided by the factor. The
+            result has p and q only if this is the noise of one collection.
         """
         is_plain = self.p is not None and len(self.terms) == 1 and self.terms[0].order is None
         fewer = None if self.n_samples is None else np.asarray(self.n_samples) / factor
@@ -465,7 +466,7 @@ class Noise(Tagged, tag="noise"):
         )
 
     def given(self, frequencies: np.ndarray) -> Noise:
-        """Return the same noise at fixed frequencies, which later arguments do not change.
+        """Return the noise evaluated at these frequencies, whatever frequencies are passed later.
 
         Parameters
         ----------
@@ -475,13 +476,13 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise. The error of a draw of the users is also evaluated at these frequencies.
+            The noise. The sampling error of users is also evaluated at these frequencies.
         """
         whole = self._with(self.terms, draws=self._draws())
         return whole._of_each_term(lambda term: term._replace(frequencies=frequencies))
 
     def of_rows(self, rows: Rows) -> Noise:
-        """Return the noise of some of the estimates.
+        """Return the noise of only some of the estimates (rows).
 
         Parameters
         ----------
@@ -540,7 +541,7 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def presumes_normal(self) -> bool:
-        """Whether only the standard deviation is known, so intervals assume normal noise."""
+        """Whether only the standard deviation is known, so that intervals assume normal noise."""
         return self.level is not None
 
     @property
@@ -550,7 +551,7 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def support_law(self) -> Noise | None:
-        """The object itself if it has p and q; otherwise None."""
+        """The noise itself if it has p and q, otherwise None."""
         return None if self.p is None else self
 
     def _total(self, question: Callable[[Any], Any]) -> Any:
@@ -558,10 +559,10 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def std(self) -> Any:
-        """Standard error at frequency 0 (2020 paper, Eq. 7).
+        """Standard error of a category of frequency 0 (Wang et al., NDSS 2020, Eq. 7).
 
-        A float, or an array with an entry for each estimate. If categories differ, it is the root
-        of the mean variance.
+        A float, or an array with one entry per estimate. If categories differ, it is the root of
+        the mean variance.
         """
         if self.level is not None:
             return self.level
@@ -569,14 +570,14 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def growth(self) -> Any:
-        """The slope of the variance of an estimate in the frequency of the category."""
+        """The increase of the variance of an estimate per unit of the category's frequency."""
         return self._total(lambda law: law.slope)
 
     @property
     def curvature(self) -> Any:
-        """The decrease of the variance of a category with the square of its frequency.
+        """The decrease of the variance of an estimate per unit of the squared frequency.
 
-        A float, or an array with an entry for each estimate; 0 if no users were drawn at random.
+        A float, or an array with one entry per estimate; 0 if there is no sampling error.
         """
         return sum((t.times(t.law.curvature) for t in self.terms if t.law.curvature), 0.0)
 
@@ -588,28 +589,28 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def null_variance(self) -> float | None:
-        """The square of `std`, times the number of users; None if `slope` is None."""
+        """``std**2`` times the number of users; None if `slope` is None."""
         return self._per_user(lambda law: law.null_variance)
 
     @property
     def slope(self) -> float | None:
-        """`growth`, times the number of users; None if it differs between categories."""
+        """`growth` times the number of users; None if categories have different slopes."""
         return self._per_user(lambda law: law.slope)
 
     @property
     def half_count(self) -> Any:
-        """The continuity correction: the change of an estimate by half a report.
+        """The continuity correction: half the distance between neighboring possible estimates.
 
-        A float, or an array with an entry for each estimate. Estimates lie on a grid, and a
-        probability on a grid is compared with a continuous distribution at the midpoint between two
-        grid points. The value is 0 if the grid is unknown. If there are several grids, the coarsest
-        grid counts, because a part with nearly noiseless reports has few possible values.
+        A float, or an array with one entry per estimate. Estimates lie on a grid, and a probability
+        on a grid is compared with a continuous distribution at the midpoint between two grid
+        points. The value is 0 if the grid is unknown. If there are several grids, the coarsest grid
+        counts, because a part with nearly noiseless reports has few possible values.
         """
         halves = [law.half_count / np.asarray(n, dtype=float) for law, n in self.grids]
         return np.max(halves, axis=0) if halves else 0.0
 
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
-        """Return unbiased frequencies from support counts (2020 paper, Eq. 2).
+        """Return unbiased frequencies from support counts (Wang et al., NDSS 2020, Eq. 2).
 
         Parameters
         ----------
@@ -625,7 +626,7 @@ class Noise(Tagged, tag="noise"):
         return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return a distribution at which to evaluate the covariances of a raw estimate.
+        """Return the frequencies at which to evaluate the covariances of a raw estimate.
 
         Parameters
         ----------
@@ -635,8 +636,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (d,)
-            The nearest distribution, or a better distribution if the mechanism provides one. If a
-            user may have several categories, the values clipped to [0, 1].
+            The nearest frequencies that are >= 0 and sum to 1, unless the mechanism defines better
+            ones. If a user may have several categories, the values clipped to [0, 1].
         """
         kept = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "shares_overlap", False) for term in kept):
@@ -716,7 +717,7 @@ class Noise(Tagged, tag="noise"):
         return self._of_each(frequencies, lambda errors: errors.variances(rows))
 
     def variance(self, frequencies: ArrayLike) -> np.ndarray:
-        """Return the variance of the raw estimate of each category (2020 paper, Eq. 5).
+        """Return the variance of each category's raw estimate (Wang et al., NDSS 2020, Eq. 5).
 
         Parameters
         ----------
@@ -732,7 +733,7 @@ class Noise(Tagged, tag="noise"):
         return sum((term.variances(f) for term in self.terms[1:]), self.terms[0].variances(f))
 
     def covariance_product(self, vector: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories, times a vector, without the matrix.
+        """Multiply the covariance matrix of all categories by a vector, without storing the matrix.
 
         Parameters
         ----------
@@ -756,7 +757,7 @@ class Noise(Tagged, tag="noise"):
     def _of_each(
         self, frequencies: ArrayLike, ask: Callable[[Covariances], np.ndarray]
     ) -> np.ndarray:
-        """Return the results of `ask`, a function for one estimate, for each estimate."""
+        """Apply `ask` to the covariance of each estimate, and return the results."""
         f = np.asarray(frequencies, dtype=np.float64)
         n_estimates = {len(x) for x in (f[..., 0], self.n_samples) if np.ndim(x)}
         if not n_estimates:
@@ -767,12 +768,12 @@ class Noise(Tagged, tag="noise"):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel(Noise, tag="noise-model"):
-    """The noise of a pure frequency oracle, from p, q and the number of users.
+    """The noise model of a pure frequency oracle, given by p, q and the number of users.
 
     Every report of a pure oracle *supports* a set of categories: the user's own category with
-    probability `p`, and any other category with probability `q`. These two determine the variance
-    of each category's estimate. They do not determine the covariance of two categories, which
-    depends on the mechanism. The noise of an oracle's own estimate (``oracle.noise_``,
+    probability `p`, and any other category with probability `q`. The numbers p and q determine the
+    variance of each category's estimate. They do not determine the covariance of two categories,
+    which depends on the mechanism. The noise of an oracle's own estimate (``oracle.noise_``,
     ``estimate.noise``) includes the covariances.
 
     Parameters
@@ -822,7 +823,7 @@ class NoiseModel(Noise, tag="noise-model"):
 
 
 def _checked(n_users: ArrayLike) -> Any:
-    """Return a number of users unchanged, or several numbers as an array."""
+    """Check numbers of users: return a single number unchanged, several as an array."""
     n_samples = np.asarray(n_users)
     if n_samples.ndim > 1 or not _is_finite(n_samples) or not np.all(n_samples > 0):
         raise ValueError(
@@ -844,12 +845,12 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _some(numbers: Any, rows: Any, least: int = 1) -> Any:
-    """Return the values of some estimates, if there is a value for each estimate."""
+    """Select rows from numbers that have one value per estimate; return others unchanged."""
     return np.asarray(numbers)[rows] if np.ndim(numbers) >= least else numbers
 
 
 def _joined(terms: Sequence[Term]) -> list[Term]:
-    """Return terms, with a single term for the reports of a mechanism at several frequencies."""
+    """Merge the terms of reports of the same mechanism at several frequencies into one term."""
     # Users report independently of each other, so the covariance of their reports is a sum over
     # the users, and linear in their frequencies. So a weighted sum of covariances is the covariance
     # at the weighted mean of the frequencies.
@@ -877,7 +878,7 @@ def _mean_term(terms: Sequence[Any]) -> Term:
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:
-    """Return the variances of linear answers to a raw estimate after Norm, which makes the sum 1.
+    """Return the variances of linear answers to a raw estimate after the post-processor Norm.
 
     Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
     """
@@ -895,7 +896,7 @@ def variances_after_norm(
 
 
 def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[float, float]:
-    """Return the noise of independent errors with the same variances of differences.
+    """Return a model with independent errors that has the same variances of differences.
 
     largest: the category that may have all users.
     Returns: the standard error at frequency 0, and the slope of the variance in the frequency.
@@ -915,7 +916,7 @@ def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[fl
 
 
 def _spread(covariance: np.ndarray) -> float:
-    """Return the mean of half the variances of all differences."""
+    """Return half the mean variance of the differences of two categories."""
     n = len(covariance)
     return max((np.trace(covariance) - covariance.sum() / n) / (n - 1), 0.0)
 

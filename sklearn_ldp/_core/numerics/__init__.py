@@ -1,1 +1,1 @@
-"""Numerics: pure functions of arrays, independent of reports, oracles and estimates."""
+"""Numerics: functions of arrays that use no reports, oracles or estimates."""

@@ -1,4 +1,4 @@
-"""Deconvolution: learn the prior of frequencies from noisy estimates by maximum likelihood.
+"""Deconvolution: learn the distribution (prior) of true frequencies from noisy estimates.
 
 Internally everything is in units of the noise. `z` is an estimate and `theta` is a true frequency,
 both divided by sigma, and the variance of z is ``1 + growth * theta``. Estimates that are close
@@ -62,40 +62,40 @@ Prior = tuple[np.ndarray, np.ndarray]
 # -- the distributions of estimates ------------------------------------------------------------
 @dataclass(frozen=True)
 class NormalLaw:
-    """Normal estimates; an estimate of theta has the variance ``1 + growth * theta``."""
+    """Normal distribution of an estimate of theta, with the variance ``1 + growth * theta``."""
 
     growth: float
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Log of the density of estimates (rows) given true frequencies (columns)."""
+        """Return the log density of each estimate (row) given each true frequency (column)."""
         variance = np.maximum(1 + self.growth * theta, 1e-4)
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Standard deviations, at least 1."""
+        """Return the standard deviation of the estimate of each frequency, at least 1."""
         return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
 
 
 @dataclass(frozen=True)
 class LaplaceLaw:
-    """Estimates with Laplace noise, or with geometric noise, which has the same shape."""
+    """Laplace distribution of estimates; geometric noise has nearly the same shape."""
 
     # The exponential rate of the density, per standard deviation: the root of 2 for Laplace noise.
     rate: float
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Log density, up to the same constant as the normal distribution."""
+        """Return log densities, without the constant that `NormalLaw` also omits."""
         constant = np.log(self.rate / 2) + 0.5 * np.log(2 * np.pi)
         return constant - self.rate * np.abs(z[:, None] - theta)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Twice the standard deviation, since the tails are longer than normal tails."""
+        """Return twice the standard deviation, because the tails are longer than normal tails."""
         return np.full(len(theta), 2.0)
 
 
 @dataclass(frozen=True)
 class CountLaw:
-    """Estimates from small counts of supporting reports, which have skewed distributions."""
+    """Skewed distribution of estimates that are based on small counts of supporting reports."""
 
     # Users who have the category support it with probability p, and the other users with
     # probability q. So a count is the sum of two binomial variables. Its density is approximated
@@ -109,11 +109,11 @@ class CountLaw:
 
     @property
     def unit(self) -> float:
-        """Standard deviation of the count of a category that no user has."""
+        """Standard deviation of the number of reports that support a category without users."""
         return np.sqrt(self.n * self.q * (1 - self.q))
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Log density, per unit of z, up to the same constant as the normal distribution."""
+        """Return log densities per unit of z, without the constant that `NormalLaw` also omits."""
         p = self.p
         q = self.q
         n = self.n
@@ -137,7 +137,7 @@ class CountLaw:
         return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """No estimate is out of reach."""
+        """Return a spread so large that no estimate counts as far from a frequency."""
         return np.full(len(theta), np.inf)
 
 
@@ -145,7 +145,7 @@ Law = NormalLaw | LaplaceLaw | CountLaw
 
 
 def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> CountLaw | None:
-    """Return the distribution of support counts if the counts are too small to be normal."""
+    """Return the distribution of support counts if they are too small to be normal; else None."""
     if support_law is None:
         return None
     p = min(float(support_law.p), 1 - _LEAST_COUNT)
@@ -164,7 +164,7 @@ def law_of_noise(noise: Any, n_categories: int, is_sample: bool) -> LaplaceLaw |
 
 
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
-    """The prior odds that all frequencies are equal, or so near that it makes no difference."""
+    """Return the prior odds that all frequencies are equal, or too similar to distinguish."""
     # The odds fall with the square of the number of informative reports per category, which are
     # the reports in excess of chance. They fall faster in large collections, which resolve smaller
     # differences, because no population is free of differences (unpublished). The odds are 0 if
@@ -179,10 +179,11 @@ def odds_of_equal(support_law: Any, n_categories: int) -> float:
 
 # -- the priors -------------------------------------------------------------------------------
 def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
-    """Learn a smooth prior of the frequencies by g-modelling (Efron 2016).
+    """Learn a smooth prior of the frequencies by maximum likelihood (g-modelling, Efron 2016).
 
-    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and there
-    is an atom at 0. The coefficients alpha maximize the log marginal likelihood minus their norm.
+    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and the
+    frequency 0 has a separate probability. The spline coefficients maximize the log marginal
+    likelihood minus the norm of the coefficients.
 
     Parameters
     ----------
@@ -223,7 +224,7 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies in increasing order: a few atoms.
+        The few frequencies that have positive probability, in increasing order.
     weights : ndarray of shape (n_support,)
         Their probabilities.
 
@@ -239,14 +240,14 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
 
 
 def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
-    """Learn a prior that is smooth, discrete or narrow, whichever fits the data (unpublished).
+    """Learn a prior as a weighted average of smooth, discrete and narrow priors (unpublished).
 
-    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``. Four are smooth: they are
-    log-polynomials in asinh(frequency / std) of degree 2 and 3, with and without an atom at 0. The
-    fifth is the NPMLE, and each of its atoms counts as two parameters. The fits of the smooth
-    priors use that the frequencies sum to 1. Because the frequencies may be nearly equal, Gaussian
-    priors around the mean are added: one for each of 16 standard deviations, weighted by an eighth
-    of its likelihood.
+    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``. Four are smooth: their log
+    densities are polynomials in asinh(frequency / std) of degree 2 or 3, with or without a separate
+    probability of the frequency 0. The fifth is `npmle_prior`, and each of its frequencies counts
+    as two parameters. The fits of the smooth priors use that the frequencies sum to 1. Because the
+    frequencies may be nearly equal, Gaussian priors around the mean are added: one for each of 16
+    standard deviations, weighted by an eighth of its likelihood.
 
     Parameters
     ----------
@@ -274,7 +275,7 @@ def _learnt(f: ArrayLike, std: float, slope: float, fit: Callable) -> Prior:
 
 # -- the estimates ----------------------------------------------------------------------------
 def cells(z, width=_CELL):
-    """Return means and sizes of the cells, of this width, that contain the sorted estimates."""
+    """Group sorted estimates into cells of this width; return their means and numbers."""
     lattice = np.floor(z / width)
     starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
     counts = np.diff(np.r_[starts, len(z)])
@@ -282,7 +283,7 @@ def cells(z, width=_CELL):
 
 
 def support_grid(values, top, mean):
-    """Return the support of the prior: 0, even steps, geometric steps, and large estimates."""
+    """Return the grid of the prior: 0, even steps, geometric steps, and large estimates."""
     end = min(top, max(values[-1], mean) + 3)
     n_even = int(np.ceil(min(end, _NEAR) / _STEP))
     parts = [np.linspace(0, min(end, _NEAR), max(n_even, 24) + 1)]
@@ -296,17 +297,17 @@ def support_grid(values, top, mean):
 
 
 def even_measure(t):
-    """Return weights of the points of a grid that are uniform along it."""
+    """Return weights of the points of an uneven grid that represent a uniform distribution."""
     return np.diff((t[1:] + t[:-1]) / 2, prepend=t[0], append=t[-1])
 
 
 def least_level(std: float) -> float:
-    """Return a noise level that numbers can be divided by."""
+    """Return a noise level above 0, so that numbers can be divided by it."""
     return max(float(std), _TINIEST)
 
 
 def scaled(f, std, slope):
-    """Estimates in units of the noise level, clipped to the range that noise can reach."""
+    """Return estimates in units of the noise, clipped to values that noise can plausibly cause."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
     # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
     if slope > 0:
@@ -317,7 +318,7 @@ def scaled(f, std, slope):
 
 
 class Sample:
-    """Estimates of one row, prepared for the fits: cells, a grid and the likelihood."""
+    """The data for fitting a prior to one row of estimates: cells, a grid and the likelihood."""
 
     # f (d,): raw estimates of frequencies.
     # std: their standard error at frequency 0.
@@ -353,7 +354,7 @@ class Sample:
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
     def or_equal(self, weights, odds):
-        """Average weights with (nearly) equal frequencies; also return the likeliest weights."""
+        """Average a prior with the prior of equal frequencies; also return the likelier one."""
         # If the mean frequency is far below the noise, the largest of many estimates looks like
         # a large frequency. A prior that allows such a frequency would be worse than no estimate.
         # A single category that has a large share is visible in spite of the noise.
@@ -369,7 +370,7 @@ class Sample:
         return share @ priors, priors[np.argmax(share)]
 
     def at(self, frequency):
-        """Weights if all categories have this frequency, on the two nearest points of the grid."""
+        """Return the prior with all categories at one frequency, on the nearest points."""
         place = np.clip(np.searchsorted(self.theta, frequency), 1, len(self.theta) - 1)
         low, high = self.theta[place - 1 : place + 1]
         weights = np.zeros(len(self.theta))
@@ -378,7 +379,7 @@ class Sample:
         return weights
 
     def one_heavy(self):
-        """Priors in which one category has a share and the others are equal; one row per share."""
+        """For several shares, the prior with one category of this share and equal others."""
         total = self.mean * self.size
         part = 1 / self.size
         shares = _HEAVY_SHARES[(self.mean < _HEAVY_SHARES * self.top) & (self.size > 1)]
@@ -388,25 +389,25 @@ class Sample:
         return np.reshape(rows, (-1, len(self.theta)))
 
     def log_likelihood(self, weights):
-        """Log marginal likelihood of a prior on the grid, up to a constant."""
+        """Return the log marginal likelihood of a prior on the grid, up to a constant."""
         return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
 
     def whole_prior(self, weights):
-        """The grid and weights; estimates that are too far out are separate atoms."""
+        """Return the prior: the grid, plus a point for each estimate far outside of it."""
         support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
         weights = np.concatenate([self.size * weights, self.n_far])
         order = np.argsort(support, kind="stable")
         return support[order], weights[order] / weights.sum()
 
     def prior(self, weights):
-        """Frequencies with positive probability, in the original unit, and their probabilities."""
+        """Return the frequencies with positive probability, in their original unit, and these."""
         support, weights = self.whole_prior(weights)
         return support[weights > 0] * self.std, weights[weights > 0]
 
 
 # -- g-modelling ------------------------------------------------------------------------------
 def spline_basis(theta, n_columns):
-    """Orthonormal columns that span cubic splines in asinh(theta), without the constant."""
+    """Return orthonormal columns that span cubic splines in asinh(theta), without the constant."""
     t = np.arcsinh(theta) / np.arcsinh(theta[-1])
     inner = np.linspace(0, 1, n_columns - 1)[1:-1]
     knots = np.concatenate([np.zeros(4), inner, np.ones(4)])
@@ -415,7 +416,7 @@ def spline_basis(theta, n_columns):
 
 
 def polynomial_basis(theta, degree):
-    """Orthonormal columns that span polynomials in asinh(theta), without the constant."""
+    """Return orthonormal columns that span polynomials in asinh(theta), without the constant."""
     t = np.arcsinh(theta) / np.arcsinh(theta[-1])
     return _orthonormal(t[:, None] ** np.arange(1, degree + 1))
 
@@ -425,14 +426,14 @@ def _orthonormal(columns):
 
 
 def with_atom(basis):
-    """Append the indicator of the frequency 0: many categories may have no users at all."""
+    """Append the indicator of the frequency 0 to a basis, so that it has its own probability."""
     atom = np.zeros((len(basis), 1))
     atom[0] = 1
     return np.hstack([basis, atom])
 
 
 def steep_prior(sample):
-    """Weights that fall exponentially in asinh(theta), and have almost the mean of the sample."""
+    """Return weights that fall exponentially in asinh(theta), with almost the sample's mean."""
     slopes = np.linspace(-20, 5, 101)[:, None]
     log = slopes * np.arcsinh(sample.theta)
     weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
@@ -441,13 +442,13 @@ def steep_prior(sample):
 
 
 def fit_g_model(sample):
-    """Weights of Efron's prior: a spline of 5 columns, and an atom at 0."""
+    """Return the weights of Efron's prior: a spline of 5 columns, and a probability of 0."""
     basis = with_atom(spline_basis(sample.theta, 5))
     return fit_family(sample, basis, sum_known=isinstance(sample.law, CountLaw))
 
 
 def fit_family(sample, basis, *, sum_known, start=None):
-    """Weights of the prior ``exp(basis @ alpha)`` that maximizes the penalized likelihood."""
+    """Return the weights ``exp(basis @ alpha)`` that maximize the penalized likelihood."""
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
     # is the norm of alpha. `sum_known` adds a quadratic penalty if the mean of the prior differs
     # from 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the Hessian,
@@ -489,7 +490,7 @@ def fit_family(sample, basis, *, sum_known, start=None):
 
 
 def _ascend(alpha, state, derivatives):
-    """Maximize by damped Newton steps; return the other results of `state` at the maximum."""
+    """Maximize the first result of `state` by damped Newton steps; return its other results."""
     # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
     # *others)` the gradient and minus the Hessian.
     damping = 1e-3
@@ -518,7 +519,7 @@ def _ascend(alpha, state, derivatives):
 
 # -- NPMLE ------------------------------------------------------------------------------------
 def fit_npmle(sample, *, max_iter=200, tol=1e-6):
-    """Weights of the prior on the grid that maximizes the marginal likelihood."""
+    """Return the weights on the grid that maximize the marginal likelihood."""
     # This is Wang's constrained Newton method: add the points where the gradient peaks, then
     # solve the quadratic approximation over the simplex by non-negative least squares. At the
     # optimum `counts @ (likelihood / marginal)` is at most d everywhere, and d where the prior
@@ -568,7 +569,7 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
 
 
 def _line_search(sample, weights, marginal, target, gradient, strength):
-    """Go towards the target as long as the likelihood grows in proportion to the step."""
+    """Return the weights after the longest step to the target that raises the likelihood enough."""
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
@@ -588,7 +589,7 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
 
 # -- the average ------------------------------------------------------------------------------
 def gaussians(sample):
-    """Gaussian priors with the sample mean, cut off at 0; one row per standard deviation."""
+    """For several standard deviations, a Gaussian prior with the sample's mean, cut off at 0."""
     # For each standard deviation, Newton's method finds the tilt that gives the mean.
     theta = sample.theta
     mean = sample.mean
@@ -606,7 +607,7 @@ def gaussians(sample):
 
 
 def fit_average(sample):
-    """Average the NPMLE, four smooth priors and Gaussian ones by their likelihood (unpublished)."""
+    """Average the NPMLE, four smooth priors and Gaussian priors, as `average_prior` describes."""
     # The smooth priors are log-quadratic or log-cubic in asinh(theta), with or without an atom at
     # 0. They and the NPMLE have Akaike weights. A Gaussian prior has no fitted parameter.
     priors = []
@@ -629,7 +630,7 @@ def fit_average(sample):
 
 
 def akaike(sample, weights, n_parameters):
-    """Log likelihood minus the number of parameters, corrected for small samples (AICc)."""
+    """Return -AICc / 2: log likelihood minus the number of parameters, for small samples."""
     spare = max(sample.size - n_parameters - 1, 0.01)
     return sample.log_likelihood(weights) - n_parameters * sample.size / spare
 
@@ -643,7 +644,7 @@ def posterior_mean(
     slope: float = 0.0,
     law: Law | None = None,
 ) -> np.ndarray:
-    """Return the expected value of each true frequency, given its estimate and a discrete prior.
+    """Return the posterior mean of each true frequency, given its estimate and a discrete prior.
 
     Parameters
     ----------
@@ -663,9 +664,8 @@ def posterior_mean(
     Returns
     -------
     ndarray of shape (d,)
-        Estimates between the ends of the support, in the order of f. If there are many, they are
-        interpolated, with an error of less than std / 1000 unless the support has gaps of many
-        standard deviations.
+        The posterior means, in the order of f. Many are computed by interpolation, with an error of
+        less than std / 1000 unless the support has gaps of many standard deviations.
     """
     std = least_level(std)
     support = np.asarray(support) / std

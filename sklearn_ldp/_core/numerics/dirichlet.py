@@ -43,7 +43,7 @@ class FewFrequencies(NamedTuple):
     shares: np.ndarray  # (n_priors,): of the Dirichlet priors, and of equal frequencies
 
     def marginal_prior(self, theta: np.ndarray, total: float) -> np.ndarray:
-        """Return the probabilities of one frequency on a grid, under the likeliest priors.
+        """Return the prior distribution of a single frequency on a grid, from the likeliest priors.
 
         Shapes: theta (n_grid,) -> (n_grid,).
         """
@@ -56,17 +56,17 @@ class FewFrequencies(NamedTuple):
 
 
 class KnownVariances(NamedTuple):
-    """Estimates are normal, each with a variance of its own."""
+    """Normal distributions of estimates that have different, known variances."""
 
     variances: np.ndarray  # (d,)
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Log of the density of estimates given true frequencies, one row of these for each."""
+        """Return log densities of estimates (d, 1) given true frequencies, one row per estimate."""
         variance = self.variances[:, None]
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Standard deviations."""
+        """Return the standard deviation of each estimate."""
         return np.sqrt(self.variances)
 
 
@@ -76,13 +76,13 @@ def few_frequencies(
     law: NormalLaw | LaplaceLaw | KnownVariances,
     sizes: np.ndarray | None = None,
 ) -> FewFrequencies:
-    """Return the posterior of frequencies with a known sum.
+    """Return posterior means of a few frequencies with a known sum.
 
     Shapes: z (d,), sizes (d,).
     z: estimates with independent errors, at least two.
     total: the sum of the frequencies.
     law: the distribution of an estimate given its frequency.
-    sizes: number of exchangeable categories that each frequency adds up; if None, equal numbers.
+    sizes: if each frequency is a total, the number of its categories; None means equal numbers.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
     d = len(z)
@@ -103,7 +103,7 @@ def few_frequencies(
 
 
 def _log_prior(d: int, total: float) -> np.ndarray:
-    """Return the logarithms of the probabilities of the priors."""
+    """Return the log prior probability of each prior: the Dirichlet priors, and equality."""
     share_of_one = min(1 / total, _MOST_OF_ONE)
     share_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
     dirichlet = np.append(share_of_one, (1 - share_of_one) * _WEIGHTS / _WEIGHTS.sum())
@@ -111,7 +111,7 @@ def _log_prior(d: int, total: float) -> np.ndarray:
 
 
 class _Lattice(NamedTuple):
-    """Points near the estimate of each frequency, on which its density is computed."""
+    """For each frequency, equidistant points near its estimate, on which densities are computed."""
 
     places: np.ndarray  # (d, width): whole numbers, in steps
     step: float  # in units of the noise
@@ -129,7 +129,7 @@ class _Lattice(NamedTuple):
 def _means(
     lattice: _Lattice, log: np.ndarray, centre: np.ndarray, parts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the posterior means under each Dirichlet prior, and its log evidence.
+    """Return, for each Dirichlet prior, the posterior means and the log marginal likelihood.
 
     Shapes: log (d, width), centre (d,), parts (d,) -> (n_sums, d), (n_sums,).
     log: logarithms of the likelihoods on the lattice.
@@ -162,11 +162,11 @@ def _means(
 
 
 def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return densities with a sum near the known sum, and the logarithm of their factor.
+    """Multiply densities by ``exp(-tilt * away)`` so that the mean sum is near the known sum.
 
     Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
     away: the distance of each point from the center; the distances of the frequencies sum to 0.
-    Given the sum, a factor ``exp(-tilt * away)`` of every density changes nothing.
+    Given the sum, these factors do not change the posterior. The second result is their logarithm.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST

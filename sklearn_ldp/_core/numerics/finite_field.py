@@ -68,7 +68,7 @@ class FiniteField(Tagged, tag="finite-field"):
         return self._product[x, y]
 
     def products(self, n_digits):
-        """Return <x, y> for all vectors x, y with this many digits, as a table of their numbers."""
+        """Return the table of inner products <x, y> of all vectors x, y of n_digits digits."""
         x = np.arange(self.order**n_digits)
         table = np.zeros((len(x), len(x)), dtype=np.int64)
         for power in self.order ** np.arange(n_digits):
@@ -87,12 +87,12 @@ class FiniteField(Tagged, tag="finite-field"):
         return result
 
     def invert(self, x):
-        """Return 1 / x as the power x**(g-2), by Fermat's little theorem; 0 gives 0."""
+        """Return 1 / x, computed as x**(g-2); the result for 0 is 0."""
         return np.where(x == 0, 0, self.power(x, self.order - 2))
 
 
 def prime_power(n: int) -> tuple[int, int] | None:
-    """Return (p, m) with p prime and n = p**m, or None."""
+    """Return (p, m) such that n = p**m and p is prime; None if n is not a prime power."""
     if n < 2:
         return None
     p = next((q for q in range(2, int(n**0.5) + 1) if n % q == 0), n)
@@ -101,7 +101,7 @@ def prime_power(n: int) -> tuple[int, int] | None:
 
 
 def field_orders_beside(x: float) -> list[int]:
-    """Return the field orders next to x: the largest not above x and the smallest above x."""
+    """Return the largest prime power (field order) <= x and the smallest one > x."""
 
     def is_order(n):
         factors = prime_power(n)
@@ -118,7 +118,7 @@ def _digits(n: np.ndarray, base: int, length: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the tables of sums, negatives and products of GF(p**m)."""
+    """Return the addition table, the negatives and the multiplication table of GF(p**m)."""
     order = p**m
     weights = p ** np.arange(m)
     digits = _digits(np.arange(order), p, m)
@@ -140,7 +140,7 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=32)
 def _irreducible(p: int, m: int) -> np.ndarray:
-    """Return the first monic irreducible polynomial of degree m: its coefficients, lowest first."""
+    """Return the first monic irreducible polynomial of degree m, lowest coefficient first."""
     divisors = [f for n in range(1, m // 2 + 1) for f in _monic(p, n)]
     # There is an irreducible polynomial of every degree.
     return next(f for f in _monic(p, m) if not any(_divides(g, f, p) for g in divisors))

@@ -1,4 +1,4 @@
-"""Posteriors of true counts, given a prior and normal noise: fast and exact sums over all counts.
+"""Posterior means of true counts, given a prior on integers and estimates with normal noise.
 
 A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, with weights
 that sum every polynomial of degree 9 exactly. A stretch is halved until its two halves give the
@@ -29,7 +29,7 @@ _FEW = 100  # up to this number of estimates or cells, direct sums are faster th
 
 
 class CountPrior(NamedTuple):
-    """A prior on the counts low .. high, up to a constant factor."""
+    """A prior distribution on the integer counts low .. high, up to a constant factor."""
 
     # `log_mass` accepts and returns an ndarray of any shape. If only some counts have a positive
     # probability, these counts are the `places`, because the prior is not smooth between them.
@@ -46,7 +46,7 @@ class CountPrior(NamedTuple):
 # -- sums -------------------------------------------------------------------------------------
 @lru_cache(maxsize=128)
 def _rule(length):
-    """Offsets and weights of the nodes that represent `length` consecutive counts."""
+    """Return offsets and weights of a few nodes that replace a sum over `length` counts."""
     if length <= _SHORT:
         return np.arange(float(length)), np.ones(length)
     offsets = np.rint((leggauss(_N_NODES)[0] + 1) * length / 2 - 0.5)
@@ -60,13 +60,13 @@ def _rule(length):
 
 
 def _terms(prior, starts, length):
-    """Nodes and last count of the stretches that begin at `starts`, and their log masses."""
+    """For ranges of counts that begin at `starts`, return their nodes, ends and log masses."""
     k = starts[:, None] + np.append(_rule(length)[0], length - 1.0)
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
 def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
-    """Counts and weights that represent all counts of a prior in sums against a normal density.
+    """Return a few counts with weights and log masses, which replace a sum over all counts.
 
     Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
     std: standard deviation of the density, in counts; infinite for sums of the prior alone.
@@ -103,7 +103,7 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
 
 
 def _cover(low, size, longest):
-    """Starts of stretches that cover `size` counts, keyed by their length, a power of two."""
+    """Cover `size` counts by ranges; return the starts of ranges, keyed by their length."""
     whole, rest = divmod(size, longest)
     starts = {longest: low + longest * np.arange(float(whole))}
     end = low + longest * whole
@@ -116,7 +116,7 @@ def _cover(low, size, longest):
 
 
 def _relevant(stretches, length, std, bounds, best):
-    """The stretches that may matter; `best` stores the largest terms so far with their counts."""
+    """Return the ranges that are not negligible; `best` has the largest terms so far."""
     # The larger the estimate, the more the larger counts matter. So a stretch that is negligible
     # at the lowest estimate, and to the left of the largest term there, is negligible at all
     # estimates. The other end is symmetric. Stretches next to a largest term are kept because a
@@ -135,7 +135,7 @@ def _relevant(stretches, length, std, bounds, best):
 
 
 def _halved(prior, stretches, length):
-    """Terms of the stretches that agree with their halves, and the halves of the others."""
+    """Return the terms of ranges that are accurate enough, and the halves of the others."""
     starts, k, log_mass = stretches
     weight = np.broadcast_to(_rule(length)[1], (len(starts), k.shape[1] - 1))
     if length <= _SHORT or not len(starts):
@@ -166,7 +166,7 @@ def _first_moments(k, log_mass, length, middle, peak):
 
 
 def _window(k, log_mass, std, lowest, highest):
-    """Slice of the nodes that matter."""
+    """Return the slice of the nodes whose terms are not negligible."""
     # The larger the estimate, the more the larger counts matter. So the lowest estimate determines
     # the first count that matters, and the highest estimate determines the last.
     scores = log_mass - 0.5 * ((np.array([[lowest], [highest]]) - k) / std) ** 2
@@ -175,9 +175,9 @@ def _window(k, log_mass, std, lowest, highest):
 
 
 def prior_moments(prior):
-    """Mean, variance and log total mass of a prior.
+    """Return mean, variance and log total mass of a prior.
 
-    Returns: the log total of the masses as the prior returns them, which are not normalized.
+    The masses of a prior are not normalized, so their log total need not be 0.
     """
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
@@ -189,7 +189,7 @@ def prior_moments(prior):
 
 # -- the posterior ----------------------------------------------------------------------------
 class Posterior:
-    """Posterior of counts, given a prior and estimates with normal noise between two bounds."""
+    """Computes posterior means of counts from a prior and estimates with normal noise."""
 
     # prior: the prior.
     # std: standard deviation of the noise, in counts.
@@ -205,7 +205,7 @@ class Posterior:
             self._nodes = count_nodes(prior, std, lowest, highest)
 
     def moments(self, counts):
-        """Posterior mean, variance and log marginal density of estimated counts.
+        """Return posterior mean, variance and log marginal density for each estimated count.
 
         Shapes: counts (m,) -> (m,).
         counts: estimated counts in increasing order.
@@ -222,7 +222,7 @@ class Posterior:
         return tuple(np.concatenate(column) for column in zip(*results, strict=True))
 
     def _nodes_near(self, lowest, highest):
-        """Nodes for estimates between two bounds, if the log mass of the prior falls."""
+        """Return nodes for estimates between two bounds, if the prior's log mass is decreasing."""
         # The term of the count c nearest to an estimate is the reference. A count k above c has
         # at most the factor exp(-(k - c)**2 / (2 std**2)), and a count below c at most
         # (c / k)**steepness times that factor. So counts further away are negligible.
@@ -257,7 +257,7 @@ class Posterior:
         return mean + centre, np.maximum(variance, 0.0), log_density
 
     def mean(self, counts, *, from_table=False):
-        """Posterior mean at any counts, interpolated if there are many.
+        """Return the posterior mean for each estimated count, by interpolation if there are many.
 
         Shapes: counts (d,) -> (d,).
         counts: estimated counts, in any order.
@@ -285,7 +285,7 @@ class Posterior:
 
     @cached_property
     def table(self):
-        """The posterior mean between the bounds, as a function of increasing counts."""
+        """A function that interpolates the posterior mean at increasing estimated counts."""
         near = np.arange(-10.0, 14.0, _CELL) * self.std
         far = [
             sign * np.geomspace(start * self.std, end, int(50 * np.log(end / start / self.std)) + 2)
@@ -298,7 +298,7 @@ class Posterior:
         return self._interpolant(edges[:-1], edges[1:])
 
     def _interpolant(self, starts, stops):
-        """Cubic polynomials on cells, which are halved until they are precise."""
+        """Return a piecewise cubic interpolant, on cells that are halved until it is precise."""
         ends, at = np.unique(np.concatenate([starts, stops]), return_inverse=True)
         mean, variance, _ = self.moments(ends)
         values = mean[at]
@@ -332,7 +332,7 @@ class Posterior:
         width = x1 - x0
 
         def smooth(rising):
-            """Return the function at counts that are in the cells."""
+            """Return the interpolated values at increasing counts."""
             cell = np.clip(np.searchsorted(x0, rising, side="right") - 1, 0, len(x0) - 1)
             basis = _hermite((rising - x0[cell]) / width[cell], width[cell])
             return sum(h * column[cell] for h, column in zip(basis, (v0, s0, v1, s1), strict=True))
@@ -341,13 +341,13 @@ class Posterior:
 
 
 def _hermite(t, width):
-    """Weights of the value and the slope at the left end of a cell, and at the right end."""
+    """Return Hermite weights: for the value and slope at a cell's left end, then right end."""
     s = 1 - t
     return (1 + 2 * t) * s * s, t * s * s * width, (3 - 2 * t) * t * t, -s * t * t * width
 
 
 class Cells:
-    """The cells of a regular lattice that contain any of some counts."""
+    """The cells of a regular grid that contain at least one of given counts."""
 
     def __init__(self, counts, width):
         index = np.floor(counts / width)
@@ -357,7 +357,7 @@ class Cells:
         self.width = width
 
     def weights(self, row, n_rows):
-        """Return the ends of the cells, and their weights in sums over the counts of each row.
+        """Return the ends of the cells, and two matrices to sum a function over counts by row.
 
         The sum of a smooth function over the counts of a row is that row of ``of_values @
         function(ends) + of_slopes @ derivative(ends)``.

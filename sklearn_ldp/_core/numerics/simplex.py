@@ -1,4 +1,4 @@
-"""Projections on the simplex: rows that sum to 1."""
+"""Projections of estimates on the simplex, and other ways to make rows sum to 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 
 def norm_shift(F: np.ndarray) -> np.ndarray:
-    """Amount that `norm` adds to each estimate of a row.
+    """Return the amount that `norm` adds to each estimate of a row.
 
     Shapes: F (..., d) -> (..., 1).
     """
@@ -15,7 +15,7 @@ def norm_shift(F: np.ndarray) -> np.ndarray:
 
 
 def norm(F: ArrayLike) -> np.ndarray:
-    """Add the same amount to every estimate so that they sum to 1 (2020 paper, Norm).
+    """Add the same amount to all estimates of a row so that they sum to 1 (method "Norm").
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def norm(F: ArrayLike) -> np.ndarray:
 
 
 def norm_sub(F: ArrayLike) -> np.ndarray:
-    """Project rows on the simplex: shift, and set negatives to 0 (2020 paper, Norm-Sub).
+    """Project rows on the simplex: add a constant, and set negatives to 0 (method "Norm-Sub").
 
     Parameters
     ----------
@@ -42,8 +42,9 @@ def norm_sub(F: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex
-        in Euclidean distance: the solution of constrained least squares (2020 paper, Appendix A).
+        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex in
+        Euclidean distance: the solution of constrained least squares (Wang et al., NDSS 2020,
+        Appendix A).
     """
     return project(np.asarray(F, dtype=np.float64))[0]
 
@@ -51,7 +52,7 @@ def norm_sub(F: ArrayLike) -> np.ndarray:
 def project(
     F: np.ndarray, total: float | np.ndarray = 1.0, among: bool | np.ndarray = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shift estimates so that their positive parts have a given sum.
+    """Shift estimates, and return the shifted values, >= 0 with a given sum, and the shift.
 
     Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d).
     """
@@ -73,12 +74,12 @@ def project(
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return whole numbers of users with these frequencies, by largest remainders.
+    """Round frequencies to whole numbers of users, by the largest remainder method.
 
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        Negative frequencies count as 0; if none is positive, all are taken as equal.
+        Negative frequencies count as 0. If none is positive, all categories get equal frequencies.
     n_samples : int
         Total number of users.
 

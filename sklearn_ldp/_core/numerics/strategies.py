@@ -1,4 +1,4 @@
-"""Channels for linear queries, as matrices of probabilities: optimized channels and square waves.
+"""Channels as matrices of probabilities that are optimized for given linear queries.
 
 A channel with m outputs over d inputs is a matrix Q of shape (m, d) with columns that sum to 1. It
 satisfies epsilon if no row has two entries with a ratio above E = exp(epsilon). The counts y of
@@ -30,7 +30,7 @@ _LOOK_BACK = 10  # steps; the loss may exceed the last loss, but not all losses 
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that converts shares of outputs to frequencies, by least squares.
+    """Return the matrix B that maps proportions of outputs to frequencies, by least squares.
 
     Shapes: channel (m, d) -> (d, m).
     """
@@ -40,12 +40,12 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
     decoding = np.linalg.solve(upper, half)
     # Rounding errors may hide that A is singular. If the rank is lower, B Q is far from 1.
     if not np.abs(decoding @ channel - np.eye(len(decoding))).max() < 0.5 / len(decoding):
-        raise np.linalg.LinAlgError("the outputs do not distinguish all inputs")
+        raise np.linalg.LinAlgError("the channel's columns are linearly dependent")
     return decoding
 
 
 def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the trace of the inverse of A times W'W, and its gradient.
+    """Return the loss of a channel, the trace of ``A^-1 W'W``, and its gradient.
 
     Shapes: channel (m, d), gram (d, d) -> (m, d).
     [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
@@ -91,7 +91,7 @@ class Objective:
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Project columns onto the columns that sum to 1 and are between two bounds.
+    """Return, for each column, the nearest column that sums to 1 and is between two bounds.
 
     Shapes: columns (m, d), low, high (m, 1) -> (m, d).
     low, high: bounds of each row, with sums of at most and at least 1.
@@ -114,7 +114,7 @@ def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> n
 
 
 def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
-    """Scale lower bounds so that there are columns between them and `ratio` times them."""
+    """Scale lower bounds so that a column with sum 1 fits between them and `ratio` times them."""
     total = low.sum()
     if total > 1:
         return low * ((1 - 1e-9) / total)
@@ -124,7 +124,7 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
 def descended(
     start: np.ndarray, objective: Objective, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """Return the best channel of projected gradient descent with momentum, and its loss."""
+    """Minimize the loss by projected gradient descent; return the best channel and its loss."""
     # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
     # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
     # loss would stop the descent. The start need not be a channel at this epsilon.
@@ -173,7 +173,7 @@ def descended(
 
 
 def wave_width(epsilon: float) -> float:
-    """Return the half width of the window of a square wave, for numbers in [0, 1]."""
+    """Return the half width of the window of likely outputs of a square wave, in [0, 1] units."""
     # It maximizes the information in a report; it tends to 1/2 as epsilon tends to 0.
     if epsilon < 1e-3:
         return 0.5 - epsilon / 6  # the first two terms, because the formula would lose its digits
@@ -201,7 +201,7 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
 def random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start with random rows that have the covariance of the queries."""
+    """Return a random start for the search, from rows with the covariance of the queries."""
     # For prefixes the rows are random walks, hence smooth. An output is likely for the inputs at
     # which its row is above a random quantile, between 1 / (E + 1) and 1/2 of all inputs.
     ratio = math.exp(epsilon)
@@ -219,7 +219,7 @@ def random_rows(
 def window_rows(
     n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start with windows of several half widths as rows, perturbed by a fifth."""
+    """Return a start for the search, whose rows are perturbed windows of several widths."""
     width = np.resize(widths, n_outputs)[:, None]
     centre = np.linspace(0, 1, n_outputs)[:, None] * (1 + 2 * width) - width
     place = (np.arange(n_inputs) + 0.5) / n_inputs
@@ -232,7 +232,7 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
 
 
 def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
-    """Move a channel away from the uninformative channel, until the ratio in some row is E."""
+    """Make a channel more informative, until the largest ratio in a row is E."""
     ratio = math.exp(epsilon)
     mean = channel.mean(axis=1, keepdims=True)
     low, high = channel.min(axis=1), channel.max(axis=1)
@@ -245,7 +245,7 @@ def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Return a channel that answers given queries with small variance.
+    """Search a channel whose answers to given queries have a small variance.
 
     Shapes: gram (d, d), starts (m, d) -> (m, d).
     Returns: the best channel of the search. If epsilon is so small that rounding errors hide it,
@@ -280,7 +280,7 @@ def optimised_channel(
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Subset selection, or a channel nearly as good with only some of the sets as outputs.
+    """Return the channel of subset selection; for many subsets, a nearly as good part of them.
 
     Shapes: -> (m, d).
     size: number of inputs in each set. With the best size, no channel has a smaller sum of
@@ -301,7 +301,7 @@ def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> 
 
 
 def _flat_sets(d: int, size: int, n_sets: int) -> np.ndarray:
-    """Return indicators of sets with a nearly flat power spectrum, of shape (n_sets, d)."""
+    """Return 0/1 rows of sets whose total power spectrum is nearly flat, of shape (n_sets, d)."""
     rng = np.random.default_rng(0)
     sets = np.argsort(rng.random((n_sets, d)), axis=1) < size
     waves = np.exp(2j * np.pi / d * np.outer(np.arange(d), np.arange(1, d // 2 + 1)))

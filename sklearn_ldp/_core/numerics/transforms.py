@@ -1,4 +1,4 @@
-"""Fast sums over finite vector spaces: Walsh-Hadamard and Fourier transforms, linear functions."""
+"""Fast sums over finite vector spaces, by Walsh-Hadamard and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def walsh_hadamard(x: np.ndarray) -> np.ndarray:
 
 
 def _by_products(x: np.ndarray) -> np.ndarray:
-    """Transform the first bits of the index, move them to the end, and repeat."""
+    """Walsh-Hadamard transform by matrix products, each of which transforms several index bits."""
     size = x.shape[-1]
     result = x.reshape(-1, size).astype(np.float64)
     n_left = size.bit_length() - 1
@@ -46,7 +46,7 @@ def _by_products(x: np.ndarray) -> np.ndarray:
 
 
 def _by_pairs(x: np.ndarray) -> np.ndarray:
-    """Transform by additions and subtractions of integers that floats cannot represent exactly."""
+    """Walsh-Hadamard transform by additions, for integers that floats cannot represent exactly."""
     shape = x.shape
     size = x.shape[-1]
     step = 1
@@ -70,7 +70,7 @@ _PLACES = 2**20  # number of summands that are in memory together
 def contract(
     field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
 ) -> np.ndarray:
-    """Sum tables over the reports (a, t) with ``<a, v> + s = t``, for the first codes v and s.
+    """For each code v and value s, sum tables over all reports (a, t) with ``<a, v> + s = t``.
 
     Shapes: tables (m, g**(k + 1)) -> (m, n_codes, n_values).
     [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
@@ -104,7 +104,7 @@ def contract(
 def _sum_over_digit(
     field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
 ) -> np.ndarray:
-    """Return the sum of the rows (a, t + a v) of a table over all a, for the first v and t."""
+    """For each v and t, return the sum over all a of the rows (a, t + a v) of a table."""
     g = field.order
     n_columns = flat.shape[1]
     summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
@@ -130,12 +130,12 @@ _MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in
 
 @lru_cache(maxsize=4)
 def linear_functions(order: int, n_digits: int) -> LinearFunctions:
-    """Return the functions on GF(order)**n_digits; callers share them because they are large."""
+    """Return the linear functions on GF(order)**n_digits, cached because they are large."""
     return LinearFunctions(FiniteField(order), n_digits)
 
 
 class LinearFunctions:
-    """The functions ``v -> <a, v>`` on GF(g)**k, up to multiples."""
+    """The linear functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples."""
 
     # Vectors are numbers with k digits in base g. Function 0 is zero. The other functions are those
     # with the leading digit 1, in order. A report (a, t) supports the vectors v with <a, v> = t,
@@ -161,13 +161,13 @@ class LinearFunctions:
         return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
 
     def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
-        """Return one function per uniform vector: the function that the vector is a multiple of."""
+        """Return, for each vector number, the function of which the vector is a multiple."""
         return -(-numbers // (self.field.order - 1))
 
     # -- values -------------------------------------------------------------------------------
     @cached_property
     def _products(self) -> tuple[int, np.ndarray | None]:
-        """A number h of digits, and a table of <x, y> for all x, y of h digits if it is small."""
+        """A number h of digits, and if it is small the table of <x, y> for all x, y of h digits."""
         # Without a table, h is 1, and digits are multiplied as numbers modulo g.
         g = self.field.order
         field = self.field
@@ -177,7 +177,7 @@ class LinearFunctions:
         return n_low, field.products(n_low).astype(np.min_scalar_type(g - 1))
 
     def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
-        """Split vectors into pieces of as many digits as `values` looks up in one step."""
+        """Split vectors into pieces, each with the digits that `values` looks up in one step."""
         n_low, table = self._products
         base = self.field.order**n_low
         # Without a table, the sum of k products of digits must fit into the integer type.
@@ -194,7 +194,7 @@ class LinearFunctions:
     def values(
         self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
-        """Return the values of functions at the vectors with the given numbers (broadcasting)."""
+        """Return the value of each function at each vector (shapes are broadcast)."""
         # `pieces` contains the pieces of all vectors; `codes` are indices of that list of
         # vectors.
         _, table = self._products
@@ -209,7 +209,7 @@ class LinearFunctions:
 
     @cached_property
     def _multiples(self) -> np.ndarray:
-        """The vector c a for each function but 0 and each c, of shape (n_functions - 1, g)."""
+        """The number of the vector c a, for each function except 0 and each c in GF(g)."""
         g = self.field.order
         c = np.arange(self.field.order)
         result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
@@ -220,7 +220,7 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector: the function that the vector is a multiple of, and the factor."""
+        """For each vector: the function of which it is a multiple, and the factor."""
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))
         functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
@@ -229,13 +229,13 @@ class LinearFunctions:
         return functions, factor
 
     def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the functions and values with the same support as the vectors a and values t."""
+        """Return reports (function, value) that support the same vectors as (a, t)."""
         functions, factor = self._normal_form
         return functions[vectors], self.field.multiply(values, factor[vectors])
 
     # -- sums ---------------------------------------------------------------------------------
     def gather(self, tables: np.ndarray) -> np.ndarray:
-        """Sum tables over the reports that support each vector.
+        """For each vector, sum tables over the reports that support the vector.
 
         Shapes: tables (m, n_functions, g) -> (m, n_vectors).
         The sums are floats. Sums of counts must be rounded, and are then exact for up to 2**40
@@ -260,7 +260,7 @@ class LinearFunctions:
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
-        """Sum the weights of the vectors that each report supports.
+        """For each report, sum the weights of the vectors that it supports.
 
         Shapes: weights (..., n_vectors) -> (..., n_functions, g).
         """
@@ -272,7 +272,7 @@ class LinearFunctions:
         return sums
 
     def zero_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Sum weights over the vectors that each function but 0 maps to 0.
+        """For each function except 0, sum the weights of the vectors that it maps to 0.
 
         Shapes: weights (..., n) -> (..., n_functions - 1).
         weights: the weights of the first n vectors; the other vectors have weight 0.
@@ -305,7 +305,7 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """The frequency of the vectors, for each other function and frequency of the values."""
+        """For each function except 0 and each c, the index in a Fourier transform over vectors."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g = self.field.order
@@ -321,7 +321,7 @@ class LinearFunctions:
 
     @cached_property
     def _dual(self) -> np.ndarray:
-        """The number with the base-p digits trace(x p**i), for each element x."""
+        """For each field element x, the number whose base-p digits are trace(x p**i)."""
         field = self.field
         x = np.arange(self.field.order)
         p = field.characteristic

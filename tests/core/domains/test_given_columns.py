@@ -193,7 +193,7 @@ def test_tuples_of_any_length_are_answers(container):
     tuples = container([tuple(one) for one in LISTS])
     assert Domain([(3,), (1, 2)]).encode(tuples).tolist() == [1, 0, 1]
     assert Domain.learned(tuples, "GRR").categories.tolist() == [(1, 2), (3,)]
-    with pytest.raises(ValueError, match=r"rows of several lengths.* make it a tuple"):
+    with pytest.raises(ValueError, match=r"rows of different lengths.* convert it to a tuple"):
         Domain([(3,), (1, 2)]).encode(LISTS)
 
 

@@ -69,7 +69,9 @@ def test_whole_numbers_need_whole_edges_and_one_for_each_bin(edges, bounds):
 
 
 def test_other_numbers_are_no_whole_ones():
-    with pytest.raises(ValueError, match=r"got 17\.5 at position 0, but its bins are of whole"):
+    with pytest.raises(
+        ValueError, match=r"got 17\.5 at position 0, but its bins contain only whole"
+    ):
         YEARS.encode([17.5])
     with pytest.raises(ValueError, match="is not shown") as error:
         OUE(categories=YEARS).privatize([17.5])

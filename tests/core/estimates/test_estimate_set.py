@@ -97,8 +97,8 @@ def test_each_part_has_axes_of_its_own(estimates):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda part: part.top(), "no users have answered for the categories 'no', 'yes'"),
-        (lambda part: part.to_series(), "no users have answered"),
+        (lambda part: part.top(), "no user was asked about the categories 'no', 'yes'"),
+        (lambda part: part.to_series(), "no user was asked"),
         (lambda part: part.confidence_interval(), "No confidence interval without users"),
         (lambda part: part.detected(), "No detection without users"),
     ],

@@ -202,7 +202,7 @@ def test_numbers_are_drawn_in_order(incomes):
 # -- names that are nearly the same ---------------------------------------------------------------
 @pytest.mark.parametrize("categories", [["a", "b ", " b"], ["a", "b", "b\t"], ["x", "", " "]])
 def test_categories_that_differ_in_blanks_are_told(categories):
-    with pytest.warns(UserWarning, match="2 categories that differ only in blanks around '"):
+    with pytest.warns(UserWarning, match="2 categories that differ only in spaces around '"):
         Domain(categories)
     for others in (["a ", " b"], ["a b", "ab"], [1, "1", None], [("a", " "), ("a", "")]):
         assert Domain(others).size == len(others)  # in silence: a warning is an error
