@@ -264,7 +264,8 @@ class EmpiricalBayes(LearnedPrior):
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
-                f"{name} answers {self.queries!r} by a common prior of all categories. "
-                "Leave out groups= and ordered=, or ask for the most frequent separately."
+                f"{name} answers {self.queries!r} by a common prior of all categories, without "
+                "groups or an order. Leave out groups= and ordered=, or pass top_k to a separate "
+                f"{name}."
             )
         return QueryHints(partitions, ordered, top)
