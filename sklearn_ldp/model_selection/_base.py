@@ -417,8 +417,8 @@ class BaseSearch(BasePostProcessor):
         """Return cases that are whole sets, on which candidates are judged."""
         name = candidate_name(seeing_whole_sets(self.candidates)[0])
         raise ValueError(
-            f"{type(self).__name__} judges each table of a set separately, but its candidate {name} "
-            "processes all tables together. Use HeldOutSearch, which can judge whole sets."
+            f"{type(self).__name__} judges each table of a set separately, but its candidate "
+            f"{name} processes all tables together. Use HeldOutSearch, which can judge whole sets."
         )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:

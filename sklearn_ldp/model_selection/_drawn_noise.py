@@ -123,9 +123,9 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
     Notes
     -----
     The errors are the square root of the covariance matrix times the independent numbers. It is
-    computed by Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of ones, the
-    matrix of most oracles is the identity plus a matrix of low rank. The number of steps is then
-    this rank.
+    computed by Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of
+    ones, the matrix of most oracles is the identity plus a matrix of low rank. The number of steps
+    is then this rank.
     """
     errors = noise.at(frequencies)
     deviations = np.sqrt(np.maximum(errors.variances(), 0))

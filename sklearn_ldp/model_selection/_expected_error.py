@@ -52,14 +52,15 @@ class ExpectedError(NamedTuple):
     Notes
     -----
     Let x be the raw answers with the covariance matrix C, and g(x) the post-processed answers. The
-    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J
-    is the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates,
-    this estimate varies more than the error is large. So it serves only as the likelihood in Bayes'
+    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J is
+    the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates, this
+    estimate varies more than the error is large. So it serves only as the likelihood in Bayes'
     rule. The error is the sum of the variance of g, ``tr(J C J')``, which is known, and the squared
     bias of g. The prior of the bias is Student's t with 2 degrees of freedom. The square of its
     scale is ``tr(J C) - tr(J C J')``, the squared bias that a Bayesian method expects of its own
-    result, plus a fraction of the squared bias that the estimate could not reveal. This is unpublished. For `top_k`
-    only the prior is used, because the same reports determine the categories.
+    result, plus a fraction of the squared bias that the estimate could not reveal. This is
+    unpublished. For `top_k` only the prior is used, because the same reports determine the
+    categories.
 
     References
     ----------

@@ -51,25 +51,25 @@ class HeldOutSearch(BaseSearch):
     without a second collection and at no privacy cost. Without the shift, the noise of the sum
     would hide the differences for large sets.
 
-    Estimates without stored shards, and plain arrays with the parameter `noise`, cannot be split. From such an estimate x
-    the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where the
-    noise w has the covariance matrix of x (the coupled bootstrap [1]_). If the noise of x is
-    normal, the two copies are independent, like estimates from different users. The candidates
-    post-process the first copy, which is as noisy as an estimate from ``n / (1 + alpha)`` users,
-    and are compared with the second copy.
+    Estimates without stored shards, and plain arrays with the parameter `noise`, cannot be split.
+    From such an estimate x the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w /
+    sqrt(alpha)``, where the noise w has the covariance matrix of x (the coupled bootstrap [1]_). If
+    the noise of x is normal, the two copies are independent, like estimates from different users.
+    The candidates post-process the first copy, which is as noisy as an estimate from ``n / (1 +
+    alpha)`` users, and are compared with the second copy.
 
-    If there are few queries (such as the totals of a handful of groups), the noise of the comparison
-    can exceed the differences between the candidates. So :class:`EmpiricalBayes`, if it is a candidate, is the
-    default: another candidate replaces it only if the error is smaller by `min_z_score` standard
-    deviations of the difference. For groups or ranges, the candidates of "all" include an
-    EmpiricalBayes that uses these queries, which is then the default. For ranges and prefixes
-    they also include :class:`MonotoneCDF`, and, if the shards count each distinct report,
-    :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot judge
-    candidates, because they do not show which categories are the k largest. So "all" chooses the
-    EmpiricalBayes that uses the query, whatever the scores in `results_` are.
+    If there are few queries (such as the totals of a handful of groups), the noise of the
+    comparison can exceed the differences between the candidates. So :class:`EmpiricalBayes`, if it
+    is a candidate, is the default: another candidate replaces it only if the error is smaller by
+    `min_z_score` standard deviations of the difference. For groups or ranges, the candidates of
+    "all" include an EmpiricalBayes that uses these queries, which is then the default. For ranges
+    and prefixes they also include :class:`MonotoneCDF`, and, if the shards count each distinct
+    report, :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot
+    judge candidates, because they do not show which categories are the k largest. So "all" chooses
+    the EmpiricalBayes that uses the query, whatever the scores in `results_` are.
 
-    In a set, each estimate is searched separately, and each may get another post-processor. But if a
-    candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
+    In a set, each estimate is searched separately, and each may get another post-processor. But if
+    a candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
     :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
     for the whole set. The search then splits the shards of every table, the candidates post-process
     the set of tables from the first parts, and the error is the mean over all answers of all
@@ -98,10 +98,10 @@ class HeldOutSearch(BaseSearch):
         "bootstrap".
     test_size : float, default=None
         The fraction of the reports with which the candidates are compared, in (0, 1); both parts
-        have at least one shard. For a bootstrap, the fraction is ``alpha / (1 + alpha)``. The smaller the fraction, the more similar
-        the estimates from the remaining reports are to the whole estimate, and the noisier the
-        comparison is. If None,
-        use 0.2 of the shards, or an alpha of 0.15.
+        have at least one shard. For a bootstrap, the fraction is ``alpha / (1 + alpha)``. The
+        smaller the fraction, the more similar the estimates from the remaining reports are to the
+        whole estimate, and the noisier the comparison is. If None, use 0.2 of the shards, or an
+        alpha of 0.15.
     min_z_score : float, default=3.0
         By how many standard deviations of the difference another candidate must be better than
         the default, EmpiricalBayes or its substitute. With 0, the candidate with the smallest
@@ -142,8 +142,8 @@ class HeldOutSearch(BaseSearch):
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
     error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
-    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then process only
-    four fifths of the few reports. The noise of few reports is skewed, so the two copies of a bootstrap
+    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then process only four
+    fifths of the few reports. The noise of few reports is skewed, so the two copies of a bootstrap
     are not independent.
 
     For prefixes after OUE another candidate seldom replaces the default, because the noise of
@@ -294,8 +294,9 @@ class HeldOutSearch(BaseSearch):
     def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "HeldOutSearch compares candidates for a whole set by shards of reports; a bootstrap "
-                "and noise= are not available. Use an oracle with n_shards > 1, and leave out "
+                "HeldOutSearch compares candidates for a whole set by shards of reports; a "
+                "bootstrap and noise= are not available. Use an oracle with n_shards > 1, and "
+                "leave out "
                 'method="bootstrap" and noise=.'
             )
         self.method_ = "shards"
@@ -304,7 +305,8 @@ class HeldOutSearch(BaseSearch):
             refuse_changed(part, type(self).__name__)
             if _n_filled(part) < 2:
                 raise ValueError(
-                    "HeldOutSearch needs at least two shards with reports about each table, but the "
+                    "HeldOutSearch needs at least two shards with reports about each table, but "
+                    "the "
                     f'table {name!r} lacks them. Collect with MarginalOracle(method="split", '
                     "n_shards=10) from enough users, or use LatentClasses() without a search."
                 )

@@ -103,8 +103,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         if len(limits) > 1 or not all(is_valid):
             names = ", ".join(_LIMITS)
             raise ValueError(
-                f"least_epsilon accepts at most one of {names}, as a finite number >= 0, got {limits}. "
-                "Pass only one of them, or none, which means standard_errors=1."
+                f"least_epsilon accepts at most one of {names}, as a finite number >= 0, got "
+                f"{limits}. Pass only one of them, or none, which means standard_errors=1."
             )
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
@@ -118,8 +118,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         errors = mean_errors(cv_results, metric)
         if not all(isinstance(epsilon, Real) for epsilon in epsilons):
             raise ValueError(
-                f"least_epsilon: each candidate needs a number as {name!r}, got {epsilons}. Put values "
-                "of this parameter into every grid of the search."
+                f"least_epsilon: each candidate needs a number as {name!r}, got {epsilons}. Put "
+                "values of this parameter into every grid of the search."
             )
         iterations = np.asarray(cv_results.get("iter", 0))
         is_last = iterations == iterations.max()

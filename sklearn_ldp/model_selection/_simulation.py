@@ -257,9 +257,9 @@ def simulate_errors(
     random_state : int, RandomState or Generator, default=0
         Seed. With an int, the study is reproducible. A Generator is advanced by each call.
     checkpoint : path-like, default=None
-        A file to store the errors of each finished cell; it is created if missing. If the same call is
-        repeated, it resumes from this file, and a larger study computes only the cells that are not in
-        the file. The file is text (JSON lines).
+        A file to store the errors of each finished cell; it is created if missing. If the same call
+        is repeated, it resumes from this file, and a larger study computes only the cells that are
+        not in the file. The file is text (JSON lines).
     progress : bool, default=False
         Whether to show the progress on stderr.
 
@@ -298,8 +298,8 @@ def simulate_errors(
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(
-            f"simulate_errors needs an integer n_repeats >= 1, got {n_repeats!r}. Pass the number of "
-            "simulated collections, such as n_repeats=30."
+            f"simulate_errors needs an integer n_repeats >= 1, got {n_repeats!r}. Pass the number "
+            "of simulated collections, such as n_repeats=30."
         )
     posts = _named_postprocessors(postprocessors)
     if not isinstance(queries, Mapping):
@@ -451,8 +451,9 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
             values = np.asarray(population, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"simulate_errors needs {label} or counts, a number for each category, not users' "
-                "values. Count the values first, for example by value_counts() of a pandas Series."
+                f"simulate_errors needs {label} or counts, with one number for each category, "
+                "but got users' values. Count the values first, for example by value_counts() of a "
+                "pandas Series."
             ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
@@ -462,8 +463,8 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs the number of users, got {label} without n_samples. Pass "
-                    "n_samples=, or integer counts of users as frequencies=."
+                    f"simulate_errors needs the number of users, got {label} without n_samples. "
+                    "Pass n_samples=, or integer counts of users as frequencies=."
                 )
             counts = population if np.asarray(population).dtype.kind in "iu" else values
             yield str(name), check_counts(counts, f"simulate_errors: {label}")
@@ -491,8 +492,9 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors needs oracles for one question, got {type(oracles).__name__}. Pass the "
-            "oracle of a single column, or pass survey.simulate(counts, n_repeats) to query_errors."
+            f"simulate_errors needs oracles for one question, got {type(oracles).__name__}. Pass "
+            "the oracle of a single column, or pass survey.simulate(counts, n_repeats) to "
+            "query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     listed = oracles.values() if is_named else oracles

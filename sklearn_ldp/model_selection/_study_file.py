@@ -66,8 +66,8 @@ class StudyFile:
                 self._known[key] = errors
             except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(
-                    f"{self._path} is damaged in line {number}. Remove this line from the file; its "
-                    "errors are then computed again."
+                    f"{self._path} is damaged in line {number}. Remove this line from the file; "
+                    "its errors are then computed again."
                 ) from error
         if not complete:
             self._path.write_bytes(_HEADER + b"\n")

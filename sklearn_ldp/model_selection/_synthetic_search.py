@@ -64,19 +64,19 @@ class SyntheticSearch(BaseSearch):
     A synthesizer turns the estimate into a distribution, from which synthetic users are made. The
     same oracle is simulated on these users `n_repeats` times, and every candidate post-processes
     the same simulated estimates. The candidate with the smallest error with respect to the
-    synthetic users is chosen (Wang et al., NDSS 2020, section V-D, Figure 9). The search uses no raw
-    value of a user, so it costs no privacy.
+    synthetic users is chosen (Wang et al., NDSS 2020, section V-D, Figure 9). The search uses no
+    raw value of a user, so it costs no privacy.
 
-    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the synthesizer of the
-    paper, keeps the largest errors of the estimate. So, if the noise is large, its synthetic users
-    have too few categories, which are too frequent. EmpiricalBayes assumes that categories, or
-    groups of them, are exchangeable. So the frequencies of its synthetic users are too similar. A
-    power-law synthesizer favors power-law post-processors. Therefore the default synthesizers are
-    both Norm-Sub and EmpiricalBayes, and the error is the
-    geometric mean of the errors on both populations. EmpiricalBayes, if it is a candidate, is the
-    default choice. (If there are several, the default is the one that uses the queries.) Another candidate replaces
-    the default only if it is better by 15 % and by two standard errors of the simulation; for
-    ranges, by 5 %. This is unpublished; ``synthesizer=NormSub()`` is the search of the paper.
+    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the synthesizer of
+    the paper, keeps the largest errors of the estimate. So, if the noise is large, its synthetic
+    users have too few categories, which are too frequent. EmpiricalBayes assumes that categories,
+    or groups of them, are exchangeable. So the frequencies of its synthetic users are too similar.
+    A power-law synthesizer favors power-law post-processors. Therefore the default synthesizers are
+    both Norm-Sub and EmpiricalBayes, and the error is the geometric mean of the errors on both
+    populations. EmpiricalBayes, if it is a candidate, is the default choice. (If there are several,
+    the default is the one that uses the queries.) Another candidate replaces the default only if it
+    is better by 15 % and by two standard errors of the simulation; for ranges, by 5 %. This is
+    unpublished; ``synthesizer=NormSub()`` is the search of the paper.
 
     Parameters
     ----------

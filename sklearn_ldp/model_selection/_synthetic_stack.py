@@ -50,8 +50,8 @@ class SyntheticStack(SyntheticSearch):
         Base), not its clipped answers.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer with a small mean squared error, see :mod:`sklearn_ldp.queries`. If
-        None, every category is a query. For a set of estimates, also a mapping from the names of its
-        estimates to queries.
+        None, every category is a query. For a set of estimates, also a mapping from the names of
+        its estimates to queries.
     synthesizer : post-processor, default=None
         As in SyntheticSearch.
     n_repeats : int or "auto", default="auto"

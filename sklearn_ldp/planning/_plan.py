@@ -108,8 +108,9 @@ class Plan:
     approximation.
 
     Sums of categories have a larger variance with the linear hashing of :class:`~sklearn_ldp.OLH`
-    than with ideal hashing (``hash_family="mixing"``): larger by some percent for a thousand categories
-    and epsilon up to 4, but several times larger for far more categories or larger epsilon.
+    than with ideal hashing (``hash_family="mixing"``): larger by some percent for a thousand
+    categories and epsilon up to 4, but several times larger for far more categories or larger
+    epsilon.
 
     Examples
     --------
@@ -230,9 +231,8 @@ class Plan:
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
         at_all_times : bool or int, default=False
-            Whether the intervals are valid simultaneously for all times at which a growing collection
-            is examined, as for
-            :meth:`FrequencyEstimate.confidence_interval
+            Whether the intervals are valid simultaneously for all times at which a growing
+            collection is examined, as for :meth:`FrequencyEstimate.confidence_interval
             <sklearn_ldp.FrequencyEstimate.confidence_interval>`. Only for a single question.
 
         Returns
@@ -251,8 +251,8 @@ class Plan:
             return self._error("half_width", n_users)
         if self._is_survey:
             raise ValueError(
-                "Plan.half_width(at_all_times=..) is only available for a single question, not for a "
-                "survey. Make a Plan(oracle) for each column."
+                "Plan.half_width(at_all_times=..) is only available for a single question, not for "
+                "a survey. Make a Plan(oracle) for each column."
             )
         numbers = _numbers("n_users", n_users)
         critical = np.vectorize(critical_of_look)(self.level, numbers, n_narrowest)
@@ -274,8 +274,8 @@ class Plan:
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
         alpha : float, default=None
-            Expected number of empty categories above the threshold. The probability that there is any
-            is at most `alpha`, too. If None, one minus the level.
+            Expected number of empty categories above the threshold. The probability that there is
+            any is at most `alpha`, too. If None, one minus the level.
 
         Returns
         -------
@@ -286,8 +286,8 @@ class Plan:
         Notes
         -----
         If :class:`~sklearn_ldp.HadamardResponse` divides the categories into blocks, the standard
-        error at frequency 0 depends on the total frequency of the category's block. All other categories are then assumed to be equally
-        frequent.
+        error at frequency 0 depends on the total frequency of the category's block. All other
+        categories are then assumed to be equally frequent.
         """
         alpha = 1 - self.level if alpha is None else alpha
         _check_number("alpha", alpha)
@@ -323,8 +323,8 @@ class Plan:
             A difference between the frequencies of two categories, named beforehand, in one
             collection.
         detection : float, default=None
-            The frequency of a category that is to be distinguished from frequency 0. All d categories
-            are tested, and the probability of any false discovery is bounded.
+            The frequency of a category that is to be distinguished from frequency 0. All d
+            categories are tested, and the probability of any false discovery is bounded.
         frequency : float, default=None
             The smaller of the two compared frequencies. If None, 1/d, or less if the frequencies
             would exceed 1. All other categories are assumed to be equally frequent. Not for
@@ -385,8 +385,8 @@ class Plan:
         power : float, default=None
             The probability with which the difference is detected. If None, 0.8.
         frequency : float, default=None
-            For `change` or `order`: the smaller of the two compared frequencies. If None, 1/d, or less if
-            the frequencies would exceed 1.
+            For `change` or `order`: the smaller of the two compared frequencies. If None, 1/d, or
+            less if the frequencies would exceed 1.
         of : {"population", "users"}, default=None
             Whether the difference refers to the users or to a population. If None, the population.
 
@@ -439,14 +439,14 @@ class Plan:
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
-                "Arguments power, frequency and of are only for change=, order= or detection=. Leave "
-                f"them out with {aim}=."
+                "Arguments power, frequency and of are only for change=, order= or detection=. "
+                f"Leave them out with {aim}=."
             )
         widest = max(column.max_distance for column in self._columns.values())
         if goal >= widest:
             raise ValueError(
-                f"Argument {aim} must be less than {widest:g}, the largest possible difference of two "
-                f"answers, got {goal!r}. Pass an error in the unit of the answers: for a "
+                f"Argument {aim} must be less than {widest:g}, the largest possible difference of "
+                f"two answers, got {goal!r}. Pass an error in the unit of the answers: for a "
                 "frequency, 0.01 is a percentage point."
             )
         if aim == "overall_rmse":
@@ -525,7 +525,9 @@ class Plan:
                 "the smaller of the two compared frequencies as frequency=.."
             )
         if aim == "detection" and frequency is not None:
-            raise ValueError("A detection compares a category with the frequency 0. Leave out frequency=.")
+            raise ValueError(
+                "A detection compares a category with the frequency 0. Leave out frequency=."
+            )
         return lambda column: column.statement(aim, gap, frequency, self.level, of)
 
 
@@ -539,8 +541,8 @@ class _Column:
         self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
-                f"Plan: the errors of {self.queries!r} depend on the true frequencies. Pass assumed "
-                "true frequencies as frequencies=.."
+                f"Plan: the errors of {self.queries!r} depend on the true frequencies. Pass "
+                "assumed true frequencies as frequencies=.."
             )
         overlap = self.domain.shares_overlap
         if frequencies is None:  # each user has as many items as a report covers
@@ -605,8 +607,8 @@ class _Column:
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
-                f"Plan: a frequency of {base:g} plus a difference of {gap:g} is impossible, because "
-                "frequencies sum to 1. Pass a smaller difference, or a smaller frequency=.."
+                f"Plan: a frequency of {base:g} plus a difference of {gap:g} is impossible, "
+                "because frequencies sum to 1. Pass a smaller difference, or a smaller frequency=.."
             )
         bar = float(ndtri(0.5 + level / 2))
         if aim == "order":
@@ -643,7 +645,9 @@ class _Mean(_Column):
         self.domain, self.oracle, mechanism, self.weight = planned
         bounds: Any = planned.oracle.bounds
         if queries is not None:
-            raise ValueError("Plan supports no queries for a mean, which is a single number. Leave out queries=.")
+            raise ValueError(
+                "Plan supports no queries for a mean, which is a single number. Leave out queries=."
+            )
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
         numbers = np.linspace(-1, 1, len(shares))
@@ -656,15 +660,19 @@ class _Mean(_Column):
 
     @property
     def empty_std(self) -> float:
-        raise ValueError("The plan of a mean has no detection or detection_threshold, because a mean has no "
-            "categories. Plan its half_width, or a change.")
+        raise ValueError(
+            "The plan of a mean has no detection or detection_threshold, because a mean has no "
+            "categories. Plan its half_width, or a change."
+        )
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         if aim != "change" or frequency is not None:
-            raise ValueError("The plan of a mean supports change= only, without order=, detection= and frequency=. "
-                "Pass change= and leave out the others.")
+            raise ValueError(
+                "Plan: the only difference between means is a change, without frequency=. Pass "
+                "change=, and leave out order=, detection= and frequency=."
+            )
         variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
         return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
@@ -701,7 +709,9 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     oracle = clone(oracle)
     if n_categories is not None:
         if not isinstance(oracle, BaseOracle):
-            raise ValueError(f"Plan: {kind} declares the sizes of its domains itself. Leave out n_categories=.")
+            raise ValueError(
+                f"Plan: {kind} declares the sizes of its domains itself. Leave out n_categories=."
+            )
         oracle.set_params(categories=n_categories)
     return oracle.__collector__().planned()
 
@@ -761,8 +771,8 @@ def _least_number(root: float) -> int:
     """Return the smallest integer >= 1 whose square root is at least `root` (numbers of users)."""
     if not root < 1e150:  # its square is a float
         raise ValueError(
-            "Plan.users_for: this aim needs more than 10**300 users. Pass a larger maximum error, or "
-            "a larger difference."
+            "Plan.users_for: this aim needs more than 10**300 users. Pass a larger maximum error, "
+            "or a larger difference."
         )
     # If rounding errors alone raise a quotient above a whole number, no further user is needed.
     return max(1, math.ceil(root**2 * (1 - 1e-12)))

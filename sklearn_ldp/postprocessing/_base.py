@@ -291,8 +291,8 @@ class BasePostProcessor(
     ) -> float:
         """Return minus the mean squared error of the fitted estimate, against data of other users.
 
-        This is the score of a Pipeline whose last step is this post-processor. Searches and cross-validations of
-        scikit-learn use it if they have no ``scoring``. Larger is better.
+        This is the score of a Pipeline whose last step is this post-processor. Searches and
+        cross-validations of scikit-learn use it if they have no ``scoring``. Larger is better.
 
         =================================  ========================================================
         call                               reference of the score
@@ -329,8 +329,8 @@ class BasePostProcessor(
         Raises
         ------
         ValueError
-            If X is an estimate that was post-processed, if X is an array with another shape, or if a
-            value of y is not a category.
+            If X is an estimate that was post-processed, if X is an array with another shape, or if
+            a value of y is not a category.
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
@@ -347,8 +347,8 @@ class BasePostProcessor(
         truth = self._check(X, reset=False).values
         if len(truth) not in (1, len(fitted)):
             raise ValueError(
-                f"{type(self).__name__}.score expects true frequencies for the {len(fitted)} fitted "
-                f"rows, got {len(truth)} rows. Pass the true frequencies as 1 row or "
+                f"{type(self).__name__}.score expects true frequencies for the {len(fitted)} "
+                f"fitted rows, got {len(truth)} rows. Pass the true frequencies as 1 row or "
                 f"{len(fitted)} rows."
             )
         return -float(np.mean((fitted.values - truth) ** 2))
@@ -376,8 +376,8 @@ class BasePostProcessor(
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
         """Return an unfitted copy of this post-processor for each name in a set of estimates."""
-        # If a parameter is a mapping by names, each copy gets the value for its name, or the default
-        # value if the mapping lacks the name.
+        # If a parameter is a mapping by names, each copy gets the value for its name, or the
+        # default value if the mapping lacks the name.
         values = {name: getattr(self, name, None) for name in self._part_parameters}
         mappings = {name: value for name, value in values.items() if isinstance(value, Mapping)}
         for parameter, by_part in mappings.items():
@@ -421,9 +421,9 @@ class BasePostProcessor(
                 else "belong to some of many categories"
             )
             raise ValueError(
-                f"{type(self).__name__} is for frequencies that sum to 1, but these frequencies {why}. "
-                "Use BasePos(), BaseCut(), NPMLE(simplex=False) or EmpiricalBayes(simplex=False), "
-                "or let HeldOutSearch() choose."
+                f"{type(self).__name__} is for frequencies that sum to 1, but these frequencies "
+                f"{why}. Use BasePos(), BaseCut(), NPMLE(simplex=False) or "
+                "EmpiricalBayes(simplex=False), or let HeldOutSearch() choose."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             _check_n_features(self, X, reset=False)

@@ -27,7 +27,8 @@ _NARROW = 1e-2  # of the noise: standard deviation of the prior if noise explain
 def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> np.ndarray:
     """Return the posterior mean of each frequency under a prior.
 
-    This is Eq. 12 of Jia and Gong, "Calibrate", INFOCOM 2019. The posterior mean has the smallest expected squared error if the prior is right.
+    This is Eq. 12 of Jia and Gong, "Calibrate", INFOCOM 2019. The posterior mean has the smallest
+    expected squared error if the prior is right.
 
     Parameters
     ----------
@@ -58,9 +59,10 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
     """Return the posterior mean of each frequency under a power law.
 
     This is Eq. 13 of Wang et al., "Locally differentially private frequency estimation with
-    consistency", NDSS 2020. The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
-    the error of its estimate is normal. Each estimate becomes the posterior mean of k, divided by
-    n, which has the smallest expected squared error if the prior is right.
+    consistency", NDSS 2020. The prior probability of a true count k is proportional to
+    ``k**-exponent`` for k = 1 .. n, and the error of its estimate is normal. Each estimate becomes
+    the posterior mean of k, divided by n, which has the smallest expected squared error if the
+    prior is right.
 
     Parameters
     ----------
@@ -264,10 +266,10 @@ class Calibrate(BaseCalibrate):
     one half of the number is used instead.
 
     The parameters of the prior are fitted for each row. "mle" maximizes the marginal likelihood of
-    the estimates ([1]_, Eq. 16). "mean-variance" equates the mean and the variance of the prior with the
-    mean of the estimates and their variance minus the variance of the noise ([1]_, Eqs. 17 to 20).
-    For a family with one parameter, only the mean is equated. For a power law, n users and d
-    categories, the mean of the counts is n / d exactly, because the frequencies sum to 1.
+    the estimates ([1]_, Eq. 16). "mean-variance" equates the mean and the variance of the prior
+    with the mean of the estimates and their variance minus the variance of the noise ([1]_, Eqs. 17
+    to 20). For a family with one parameter, only the mean is equated. For a power law, n users and
+    d categories, the mean of the counts is n / d exactly, because the frequencies sum to 1.
 
     Parameters
     ----------

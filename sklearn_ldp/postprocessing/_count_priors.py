@@ -106,8 +106,8 @@ class Known:
         high = int(np.floor(min(high, n_samples)))
         if low > high:
             raise ValueError(
-                f"Calibrate needs a prior with a positive probability for at least one count from 0 to "
-                f"n_samples={n_samples}, got a prior with the support {frozen.support()}. Pass "
+                "Calibrate needs a prior with a positive probability for at least one count from 0 "
+                f"to n_samples={n_samples}, got a prior with the support {frozen.support()}. Pass "
                 "prior= as a distribution of numbers of users, not of frequencies."
             )
         log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf

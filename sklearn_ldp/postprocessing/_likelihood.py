@@ -311,8 +311,8 @@ class ExactMLE(BasePostProcessor):
     n_iter_ : int
         Number of steps, as the maximum over all rows; 1 for the closed form.
     gap_ : float
-        Bound on the distance of the log-likelihood from its maximum, per report, as the maximum over
-        all rows; 0 for the closed form.
+        Bound on the distance of the log-likelihood from its maximum, per report, as the maximum
+        over all rows; 0 for the closed form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s

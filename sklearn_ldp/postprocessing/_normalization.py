@@ -21,7 +21,8 @@ def norm_mul(F: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows of non-negative frequencies that sum to 1. A row without any positive estimate becomes uniform.
+        Rows of non-negative frequencies that sum to 1. A row without any positive estimate becomes
+        uniform.
     """
     return _scaled(np.maximum(F, 0.0))[0]
 
@@ -107,8 +108,9 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows of non-negative frequencies that sum to 1. If the others would have to be raised above a kept estimate, or if
-        there are no others for the rest of the sum, the row is the result of Norm-Sub.
+        Rows of non-negative frequencies that sum to 1. If the others would have to be raised above
+        a kept estimate, or if there are no others for the rest of the sum, the row is the result of
+        Norm-Sub.
     """
     F = np.asarray(F, dtype=np.float64)
     kept = (np.asarray(threshold) <= F) & (F > 0)

@@ -193,9 +193,9 @@ class _CircularSmoother:
 class _OpenSmoother:
     """Smoother ``(I + bandwidth**6 D'D)**-1``, with D the matrix of third differences."""
 
-    # If the row were reflected at its ends, D'D would be diagonal in the cosine basis. The reflection
-    # adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty. Removing these
-    # squares (Woodbury) adds two rank-one terms, one of even and one of odd waves. Their
+    # If the row were reflected at its ends, D'D would be diagonal in the cosine basis. The
+    # reflection adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty.
+    # Removing these squares (Woodbury) adds two rank-one terms, one of even and one of odd waves. Their
     # coefficients have a closed form without cancellation. So a row costs O(d log d) at any
     # bandwidth.
 
@@ -226,9 +226,9 @@ class _OpenSmoother:
 
 
 class _PaddedSmoother:
-    """The smoother of `_OpenSmoother`, computed by a longer one (S) with a fast cosine transform."""
+    """The smoother of `_OpenSmoother`, computed by a longer smoother with a fast length."""
 
-    # The row is extended by the quadratic that continues its smoothed end. The extension is fitted
+    # S is the matrix of the longer smoother. The row is extended by the quadratic that continues its smoothed end. The extension is fitted
     # without a residual and without third differences, so it does not change the result. Let the
     # columns of B be quadratics on the extension (0 beyond 80 bandwidths, which have no effect),
     # and let P compute their coefficients c near the end. Then `c = P S (row + B c)`, and the
@@ -267,8 +267,8 @@ class Smooth(BasePostProcessor):
     .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2)),
 
     where the risk is Stein's unbiased estimate [2]_ of the squared error, and sigma is the known
-    noise level. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is the
-    result of Norm-Sub.
+    noise level. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is
+    the result of Norm-Sub.
 
     The order is the order of ``estimate.categories``, which is the order of the columns; the values
     of the categories are not used. So declare the categories in their order:
@@ -380,8 +380,8 @@ class Smooth(BasePostProcessor):
 def monotone_cdf(F: ArrayLike) -> np.ndarray:
     """Replace the cumulative sums of each row by the closest ones that do not decrease.
 
-    A constant is added to each row so that its sum is 1 (Norm). Its cumulative sums are then projected on the functions that
-    do not decrease, by isotonic regression, and clipped to [0, 1].
+    A constant is added to each row so that its sum is 1 (Norm). Its cumulative sums are then
+    projected on the functions that do not decrease, by isotonic regression, and clipped to [0, 1].
 
     Parameters
     ----------
@@ -408,8 +408,9 @@ class MonotoneCDF(BasePostProcessor):
     function that does not decrease. This function is at least as close to the true distribution
     function, in the sum of squares over prefixes.
 
-    The order is the order of ``estimate.categories``. The noise of the estimate is not used. For single categories use
-    another post-processor, because often all but one of several neighbors become 0.
+    The order is the order of ``estimate.categories``. The noise of the estimate is not used. For
+    single categories use another post-processor, because often all but one of several neighbors
+    become 0.
 
     The result follows the noise. With a few hundred reports or fewer, equal frequencies are often
     closer to the truth, and :class:`SmoothMLE` detects this (its notes have a table).

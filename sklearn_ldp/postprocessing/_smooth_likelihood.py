@@ -322,14 +322,14 @@ class SmoothMLE(BasePostProcessor):
     with a penalty on third differences [1]_. The likelihood is computed from the reports
     themselves. The result is an average over nine penalties and the uniform distribution. Their
     weights are their marginal likelihoods (the evidence), in Laplace's approximation [2]_. So there
-    is no bandwidth to choose, and for uniform data the result is nearly uniform. With few reports the result is the mean of curves that were drawn beforehand, weighted
-    by their likelihood.
+    is no bandwidth to choose, and for uniform data the result is nearly uniform. With few reports
+    the result is the mean of curves that were drawn beforehand, weighted by their likelihood.
 
     Spikes, heaps and steps are not smooth. If the reports show them, the average includes models
     with up to 64 or 256 groups of neighbors, which differ at random from the curve. With up to 256
     categories, the average also includes the model that all users have the same category. The
-    weights are marginal likelihoods again. `curve_weight_` is the total weight of the curves. For single categories and their ranks, use
-    :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
+    weights are marginal likelihoods again. `curve_weight_` is the total weight of the curves. For
+    single categories and their ranks, use :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
     The oracle must count each distinct report. These oracles do: :class:`MatrixOracle` (with
     ``strategy="square-wave"`` for smooth data, with ``queries=prefixes()`` for data with spikes),
@@ -386,13 +386,13 @@ class SmoothMLE(BasePostProcessor):
     represent it. The result is then a posterior mean over three kinds of frequencies: equal
     frequencies (prior probability .28), 2,048 smooth curves from a fixed, evenly spaced set (.42),
     and equal frequencies except for one bin with .3, .5, .7, .9 or all of the users (.3). Each
-    candidate is weighted by its likelihood. The logarithms of the curves are sums of eight cosines, with standard deviations of
-    .5 / k or 1 / k, and their mean is even. This result is used while the effective number of
-    curves is at least 100, and no other model has much more evidence. It is unpublished. The table
-    shows errors of the distribution function, relative to the smallest error of equal frequencies,
-    :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64 bins, epsilon .5 and
-    1, three populations; geometric mean and maximum of twelve settings). "this" is SmoothMLE, and
-    "modes alone" is SmoothMLE without the fixed curves:
+    candidate is weighted by its likelihood. The logarithms of the curves are sums of eight cosines,
+    with standard deviations of .5 / k or 1 / k, and their mean is even. This result is used while
+    the effective number of curves is at least 100, and no other model has much more evidence. It is
+    unpublished. The table shows errors of the distribution function, relative to the smallest error
+    of equal frequencies, :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64
+    bins, epsilon .5 and 1, three populations; geometric mean and maximum of twelve settings).
+    "this" is SmoothMLE, and "modes alone" is SmoothMLE without the fixed curves:
 
     =================  ==========  ===========  ===========
     users              this        modes alone  MonotoneCDF

@@ -241,9 +241,9 @@ class Trend(BasePostProcessor):
 
     The rows must come from different users, and each row must be a sample of the population of its
     time. If the same users answer with memoization
-    (:class:`~sklearn_ldp.collection.RepeatedClient`), the errors of their rows are correlated, which
-    the reports do not show. Then smoothing removes less noise than the standard errors indicate, and
-    only the intervals of the raw rows are valid.
+    (:class:`~sklearn_ldp.collection.RepeatedClient`), the errors of their rows are correlated,
+    which the reports do not show. Then smoothing removes less noise than the standard errors
+    indicate, and only the intervals of the raw rows are valid.
 
     Parameters
     ----------
@@ -269,7 +269,8 @@ class Trend(BasePostProcessor):
         used for the rows after it. In 99 % of the series without jumps, no jump is found. With
         ``filtered=True``, only the rows up to each row are used to find its jumps.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The smoothed frequencies. They may be negative, and may not sum to 1; use :class:`NormSub` afterwards.
+        The smoothed frequencies. They may be negative, and may not sum to 1; use :class:`NormSub`
+        afterwards.
     %(fitted)s
 
     See Also

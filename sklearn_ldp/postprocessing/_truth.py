@@ -40,8 +40,8 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
         expected = ", ".join(map(repr, needed))
         got = ", ".join(map(repr, known)) if column_names(y) else f"{len(columns)} columns"
         raise ValueError(
-            f"{name} expects y with the columns {expected}, got {got}. Pass y= as a data frame with "
-            "these columns of the users' values."
+            f"{name} expects y with the columns {expected}, got {got}. Pass y= as a data frame "
+            "with these columns of the users' values."
         )
     values_by_column = dict(zip(known, columns, strict=True))
     frequencies = {}

@@ -54,7 +54,8 @@ def assigned_parts(
     key : bytes
         At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). If the key stays
         secret, clients request their parts from the collector. If the key is published after all
-        tokens have been handed out, clients compute their parts themselves. Do not reuse the key that signs files.
+        tokens have been handed out, clients compute their parts themselves. Do not reuse the key
+        that signs files.
     collection_round : str, default=""
         Name of the round of collection.
 
@@ -168,13 +169,15 @@ def check_assigned(
 def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
     """Return the oracle's protocol, and the part of a report that the collector can assign."""
     if not hasattr(oracle, "protocol") or isinstance(oracle, type):
-        raise TypeError(f"assigned_parts needs an oracle, got {oracle!r}. Pass an oracle such as OLH().")
+        raise TypeError(
+            f"assigned_parts needs an oracle, got {oracle!r}. Pass an oracle such as OLH()."
+        )
     protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Reports of {protocol.name} contain no public part, such as a hash function, that could "
-            "be assigned. Use OLH or BLH, or a ColumnOracle that asks each user "
+            f"Reports of {protocol.name} contain no public part, such as a hash function, that "
+            "could be assigned. Use OLH or BLH, or a ColumnOracle that asks each user "
             "for one column."
         )
     return protocol, part
@@ -184,7 +187,9 @@ def _listed(tokens: Any) -> list:
     tokens = tokens.to_numpy() if hasattr(tokens, "to_numpy") else tokens
     listed = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
     if isinstance(listed, (str, bytes)) or not isinstance(listed, (list, tuple, range)):
-        raise TypeError(f"tokens must be a list or an array of shape (n,), got {tokens!r}. Pass one per user.")
+        raise TypeError(
+            f"tokens must be a list or an array of shape (n,), got {tokens!r}. Pass one per user."
+        )
     return list(listed)
 
 

@@ -68,8 +68,8 @@ def audit_epsilon(
 
     The audit draws reports of two values. For each of the two, it counts how often a report
     supports the first value and not the second. In all oracles of this package, the probabilities
-    of this event for the two values have the largest possible ratio. The bound is the logarithm of the ratio of confidence limits of these two probabilities
-    (Clopper-Pearson).
+    of this event for the two values have the largest possible ratio. The bound is the logarithm of
+    the ratio of confidence limits of these two probabilities (Clopper-Pearson).
 
     An audit can refute a claimed epsilon, or show that the mechanism uses nearly all of it. It does
     not prove an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` proves
@@ -116,7 +116,10 @@ def audit_epsilon(
     (True, False)
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"Argument confidence must be between 0 and 1, got {confidence}. Pass 0.99, for example.")
+        raise ValueError(
+            f"Argument confidence must be between 0 and 1, got {confidence}. Pass 0.99, for "
+            "example."
+        )
     oracle = clone(oracle)
     if random_state is not None:
         oracle.set_params(random_state=as_generator(random_state))

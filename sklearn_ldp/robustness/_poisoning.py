@@ -66,9 +66,9 @@ def poisoning_gain(
 
     A :class:`~sklearn_ldp.StringOracle` finds strings with the reports of some users, and estimates
     their frequencies from held-out users. If the search finds the promoted string anyway, all fake
-    users may claim to be held-out users. If no genuine user has the string, enough fake users must be
-    spread over the search, so that it finds the string. The function returns the gain of
-    the first case. The gain of the second case is smaller (half as large in our measurements).
+    users may claim to be held-out users. If no genuine user has the string, enough fake users must
+    be spread over the search, so that it finds the string. The function returns the gain of the
+    first case. The gain of the second case is smaller (half as large in our measurements).
 
     The smaller epsilon is, the larger is the influence of one report, and so the gain: privacy and
     robustness are in conflict.

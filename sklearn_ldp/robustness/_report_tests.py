@@ -68,18 +68,18 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
     .. math:: \\mathrm{Bernoulli}(p) + \\mathrm{Binomial}(d - 1, q),
 
-    and the test is Pearson's chi-square test. With linear hashing, Hadamard response and projective geometry
-    response, the size depends slightly on the value. For these, the test compares the number of
-    reports of each size with the number that is expected under the unbiased estimate from the same
-    reports. The difference is a sum over reports with mean 0 for any values, and the test compares
-    it with its own covariance (a Wald test).
+    and the test is Pearson's chi-square test. With linear hashing, Hadamard response and projective
+    geometry response, the size depends slightly on the value. For these, the test compares the
+    number of reports of each size with the number that is expected under the unbiased estimate from
+    the same reports. The difference is a sum over reports with mean 0 for any values, and the test
+    compares it with its own covariance (a Wald test).
 
     If a mechanism does not specify the distribution of its reports (a third-party oracle, or linear
     hashing in very large spaces), the test is an approximation. It simulates honest reports for the
     frequencies that are estimated from the same reports. The number of simulated reports equals the
     number of reports, but is at least 2**14 and at most 2**18. The test then compares the two
-    samples, and `is_drawn` is True. If the size does not depend on the value, this is exact up to
-    the randomness of the simulation.
+    samples, and `is_drawn` is True. If the size does not depend on the value, the test is exact up
+    to the randomness of the simulation.
 
     Privacy: costs none.
 
@@ -113,13 +113,13 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
     Notes
     -----
-    The test detects fake reports if they support too many or too few categories, or if the number of
-    supported categories varies too little. For example, it detects the maximal gain attack on unary encoding, even if attackers
-    pad their reports to the mean size [1]_. It does not detect fake users who draw the size of
-    their reports from the honest distribution (:func:`joint_support_test` detects them if they
-    promote several categories), and it does not detect users who follow the protocol and lie about
-    their values. A small p-value means that some reports are not honest, or that clients have a
-    bug; it does not identify the reports.
+    The test detects fake reports if they support too many or too few categories, or if the number
+    of supported categories varies too little. For example, it detects the maximal gain attack on
+    unary encoding, even if attackers pad their reports to the mean size [1]_. It does not detect
+    fake users who draw the size of their reports from the honest distribution
+    (:func:`joint_support_test` detects them if they promote several categories), and it does not
+    detect users who follow the protocol and lie about their values. A small p-value means that some
+    reports are not honest, or that clients have a bug; it does not identify the reports.
 
     References
     ----------
@@ -267,9 +267,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`.
     oracle : OLH, BLH or ColumnOracle
-        The unfitted oracle, with declared categories. For a survey, the test checks which columns users
-        report on, because clients draw them at random as well; with `column`, it checks the hash
-        functions of that column.
+        The unfitted oracle, with declared categories. For a survey, the test checks which columns
+        users report on, because clients draw them at random as well; with `column`, it checks the
+        hash functions of that column.
     column : object, default=None
         For reports of a survey, the column to test. The reports on this column are compared with
         the distribution of its oracle.
@@ -277,7 +277,8 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     Returns
     -------
     ReportTest
-        The result. It depends only on the hash functions in the reports, and not on the hash values.
+        The result. It depends only on the hash functions in the reports, and not on the hash
+        values.
 
     Raises
     ------
@@ -514,7 +515,8 @@ def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
-            f"Argument column is only for surveys such as ColumnOracle, got {oracle!r}. Leave it out."
+            f"Argument column is only for surveys such as ColumnOracle, got {oracle!r}. Leave it "
+            "out."
         )
     survey: Any = protocol.mechanism
     questions = oracle.questions()

@@ -28,9 +28,9 @@ class EmpiricalBayes(LearnedPrior):
     groups of categories that may have similar frequencies, and `ordered` means that neighboring
     categories may have similar frequencies. The other parameters are for comparisons.
 
-    If there are many categories, their estimates together show the distribution of the
-    frequencies, which serves as the prior. The expected value of a category's frequency under this distribution, given its own
-    estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
+    If there are many categories, their estimates together show the distribution of the frequencies,
+    which serves as the prior. The expected value of a category's frequency under this distribution,
+    given its own estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
 
     ``prior="g-model"`` is the prior of Efron: a log-spline with an atom at 0 [1]_.
     ``prior="average"`` is unpublished. It averages priors by their likelihood: four log-polynomial
@@ -57,10 +57,10 @@ class EmpiricalBayes(LearnedPrior):
         queries ask for the most frequent categories. If False, the order of bins is ignored. For a
         set of estimates, also a mapping from the names of its estimates: ``{"age": True}``.
     queries : query set, list, matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`. ``groups(labels)`` has the same effect
-        as the parameter `groups`, ``ranges(10)`` the effect of ``ordered=True``, and other queries
-        have the effect of None. With ``top_k(k)`` the values answer only this query (see the
-        notes), so a list cannot combine it with other queries. Groups reduce the error if their
+        The queries to answer, see :mod:`sklearn_ldp.queries`. ``groups(labels)`` has the same
+        effect as the parameter `groups`, ``ranges(10)`` the effect of ``ordered=True``, and other
+        queries have the effect of None. With ``top_k(k)`` the values answer only this query (see
+        the notes), so a list cannot combine it with other queries. Groups reduce the error if their
         frequencies differ. Otherwise they increase the error by 4 % on average, and by a fifth for
         few groups of few reports. For a set of estimates, also a mapping from the names of its
         estimates to queries.
@@ -73,8 +73,8 @@ class EmpiricalBayes(LearnedPrior):
         weights of the raw totals, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. The
         groupings of an ordered domain are divisions into 5, 10, 20 .. 160 ranges.
     curve_weight_ : ndarray of shape (n_estimates,)
-        Only if the categories are ordered: the probability that the frequencies follow a smooth curve,
-        given that they depend on the order at all.
+        Only if the categories are ordered: the probability that the frequencies follow a smooth
+        curve, given that they depend on the order at all.
     prior_support_ : list of ndarray of shape (n_support,)
         For each row, the frequencies with a positive probability under its prior, in increasing
         order.
@@ -91,10 +91,10 @@ class EmpiricalBayes(LearnedPrior):
 
     Notes
     -----
-    The table shows the squared error over all categories, divided by the error of Bayes' rule with the true prior,
-    in 100 collections through OLH at epsilon 1. The average was designed on other distributions
-    (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four rows are real
-    data.
+    The table shows the squared error over all categories, divided by the error of Bayes' rule with
+    the true prior, in 100 collections through OLH at epsilon 1. The average was designed on other
+    distributions (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four
+    rows are real data.
 
     ================================  =======  =======  =====
     frequencies                       average  g-model  NPMLE
@@ -117,24 +117,25 @@ class EmpiricalBayes(LearnedPrior):
     empty category (a skewness above .03), the noise has the distribution of the counts instead. The
     spread of the posterior is not a confidence interval.
 
-    **Few categories.** A handful of estimates cannot determine a prior. For up to 12 categories with
-    frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a single
-    answer of all users to equal answers, with exact posterior means. From 24 categories the prior
-    is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12 answers
-    the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric mean,
-    and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies are
-    exactly equal, the error is half the error of the better of the two, although a prior for equal
-    frequencies alone would be better still.
+    **Few categories.** A handful of estimates cannot determine a prior. For up to 12 categories
+    with frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a
+    single answer of all users to equal answers, with exact posterior means. From 24 categories the
+    prior is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12
+    answers the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric
+    mean, and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
+    are exactly equal, the error is half the error of the better of the two, although a prior for
+    equal frequencies alone would be better still.
 
     **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is an
     additional model, and the learned prior is averaged with it, because the largest of many
-    estimates looks like a truly large frequency. The prior odds of this model are the square of
-    10 / m, where m is the mean number of reports per category beyond the reports that support it by
+    estimates looks like a truly large frequency. The prior odds of this model are the square of 10
+    / m, where m is the mean number of reports per category beyond the reports that support it by
     chance. If the number of reports by chance has a variance v above 600, the odds are multiplied
     by the square of 600 / v, so large collections keep their prior. A 200th of these odds belongs
     to the model that a single category is more frequent and all others are equal. A category that
-    is only slightly more frequent is missed: in 4 of 144 collections with few reports the error is over 5 % above the error
-    of NormSub, by a factor of at most 1.45 (``python -m benchmarks.accuracy._weak_frequencies``).
+    is only slightly more frequent is missed: in 4 of 144 collections with few reports the error is
+    over 5 % above the error of NormSub, by a factor of at most 1.45 (``python -m
+    benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighted by their likelihood: priors of 5, 10, 20 .. 160
     ranges, which differ like priors of groups, and a smooth curve, with a Gaussian prior for its
@@ -146,9 +147,10 @@ class EmpiricalBayes(LearnedPrior):
     this query only, on average over these k categories. They do not sum to 1, and the values of
     other categories have no meaning. If the estimates are nearly as likely (within a factor of 20)
     if no frequency exceeds the k-th largest of the prior, the result is the usual posterior mean.
-    The error of a single collection can be large. With 300 or 1,000 users per category the error for the
-    ten most frequent is .9 times the error of the best of 12 methods in hindsight by geometric
-    mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through OLH.
+    The error of a single collection can be large. With 300 or 1,000 users per category the error
+    for the ten most frequent is .9 times the error of the best of 12 methods in hindsight by
+    geometric mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through
+    OLH.
 
     **Cost.** Seconds of CPU per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
     100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
