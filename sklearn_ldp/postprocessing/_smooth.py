@@ -195,8 +195,8 @@ class _OpenSmoother:
 
     # If the row were reflected at its ends, D'D would be diagonal in the cosine basis. The
     # reflection adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty.
-    # Removing these squares (Woodbury) adds two rank-one terms, one of even and one of odd waves. Their
-    # coefficients have a closed form without cancellation. So a row costs O(d log d) at any
+    # Removing these squares (Woodbury) adds two rank-one terms, one of even and one of odd waves.
+    # Their coefficients have a closed form without cancellation. So a row costs O(d log d) at any
     # bandwidth.
 
     def __init__(self, d, bandwidth):
@@ -228,11 +228,11 @@ class _OpenSmoother:
 class _PaddedSmoother:
     """The smoother of `_OpenSmoother`, computed by a longer smoother with a fast length."""
 
-    # S is the matrix of the longer smoother. The row is extended by the quadratic that continues its smoothed end. The extension is fitted
-    # without a residual and without third differences, so it does not change the result. Let the
-    # columns of B be quadratics on the extension (0 beyond 80 bandwidths, which have no effect),
-    # and let P compute their coefficients c near the end. Then `c = P S (row + B c)`, and the
-    # matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
+    # S is the matrix of the longer one. The row is extended by the quadratic that continues its
+    # smoothed end. The extension is fitted without a residual and without third differences, so it
+    # does not change the result. Let the columns of B be quadratics on the extension (0 beyond 80
+    # bandwidths, which have no effect), and let P compute their coefficients c near the end. Then
+    # `c = P S (row + B c)`, and the matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
 
     def __init__(self, d, bandwidth):
         self.d = d

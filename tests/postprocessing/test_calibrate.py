@@ -127,7 +127,7 @@ def test_order_and_ties_are_kept(prior):
 
 
 def test_calibrate_needs_a_prior_on_counts():
-    with pytest.raises(ValueError, match="some count from 0 to n_samples=1000"):
+    with pytest.raises(ValueError, match="one count from 0 to n_samples=1000"):
         calibrate(F3, 0.1, 1000, stats.uniform(-20, 10))
 
 
