@@ -493,7 +493,9 @@ def test_weights_that_do_not_reach_the_score_are_missed(survey):
         scorer = make_frequency_scorer().set_score_request(sample_weight="n_users")
         np.testing.assert_allclose(scores("n_users", "n_users", scorer), expected)
         # scikit-learn 1.6 gives them to no step that scores, so that the oracle speaks first.
-        told = r"NormSub.score counts each of 200 rows.*a scorer|fitted with sample_weight, but no"
+        told = (
+            r"NormSub.score counts each of the 200 rows.*a scorer|fitted with sample_weight, but no"
+        )
         with pytest.warns(UserWarning, match=told):
             unweighted = scores("n_users", "n_users")
     assert not np.allclose(unweighted, expected)

@@ -273,7 +273,7 @@ def test_declared_domains():
         (ValueError, "epsilon", {"oracle": OUE(-1.0)}),
         (ValueError, "categories", {"n_categories": None}),
         *(
-            (TypeError, f"oracle such as .* got {name}", {"oracle": oracle})
+            (TypeError, f"an oracle or a survey, got {name}", {"oracle": oracle})
             for name, oracle in (("NoiseModel", NOISE), ("OLH", OLH), ("list", [OLH()]))
         ),
     ],

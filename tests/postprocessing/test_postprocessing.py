@@ -324,7 +324,9 @@ def test_users_values_are_no_estimates():
     codes = np.arange(10)[:, None]
     for post in (NormSub(), Base(), PowerNS(noise=0.1)):
         for values in (codes, codes + 0.5, -codes.astype(float)):
-            with pytest.raises(ValueError, match=r"in each row, got a single number per row \(n_feat"):
+            with pytest.raises(
+                ValueError, match=r"in each row, got a single number per row \(n_feat"
+            ):
                 post.fit_transform(values)
     with pytest.raises(ValueError, match="Pass users' values to an oracle"):
         NormSub().transform(codes)

@@ -153,7 +153,7 @@ def test_one_number_of_users_per_row(post):
         alone = clone(post).set_params(noise=NoiseModel(0.5, 0.25, int(n)))
         np.testing.assert_array_equal(alone.fit_transform([row])[0], result)
     name = type(post).__name__
-    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3\), got"):
+    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3 rows\), got"):
         post.fit(np.vstack([F3, F3[:1]]))
 
 
@@ -194,7 +194,9 @@ def test_what_needs_no_noise_takes_processed_estimates(post):
 
 def test_exact_mle_names_what_changed_the_estimate():
     changed = NormSub().fit_transform(GRR(1.0, categories=NAMES).fit_transform(NAMES * 20))
-    with pytest.raises(ValueError, match=r"ExactMLE needs the raw .* got an estimate after NormSub"):
+    with pytest.raises(
+        ValueError, match=r"ExactMLE needs the raw .* got an estimate after NormSub"
+    ):
         ExactMLE().fit(changed)
 
 

@@ -263,7 +263,11 @@ def test_differences_are_those_of_the_parts():
             "got MarginalOracle: fit one to the users of each group",
             lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
         ),
-        (TypeError, "oracles for one question", lambda: simulate_errors(survey(), NormSub(), TRUTH)),
+        (
+            TypeError,
+            "oracles for one question",
+            lambda: simulate_errors(survey(), NormSub(), TRUTH),
+        ),
     ],
 )
 def test_what_takes_one_estimate_says_what_to_do_with_a_set(error, message, call):
