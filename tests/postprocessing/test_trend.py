@@ -371,7 +371,7 @@ def test_the_result_is_an_ordinary_estimate(weekly):
     assert set(weekly.to_frame(interval=0.9).columns) == set(frame.columns) - {"frequency"}
     assert "95 % simultaneous<" in trend[3]._repr_html_()
     assert "of raw" in NormSub().fit_transform(trend)[3]._repr_html_()
-    assert "post-processed by Trend" in repr(trend)
+    assert "after Trend" in repr(trend)
 
 
 def test_intervals_belong_to_the_trend_alone(weekly):
@@ -389,9 +389,9 @@ def test_intervals_belong_to_the_trend_alone(weekly):
     after = make_pipeline(Trend(), NormSub()).fit_transform(weekly)
     np.testing.assert_allclose(after.values.sum(axis=1), 1)
     for refused in (after.confidence_interval, lambda: trend - weekly, lambda: Trend().fit(trend)):
-        with pytest.raises(ValueError, match="post-processed by Trend"):
+        with pytest.raises(ValueError, match="after Trend"):
             refused()
-    with pytest.raises(ValueError, match="post-processed by Trend"):
+    with pytest.raises(ValueError, match="after Trend"):
         poststratify(trend, dict.fromkeys(range(N_WEEKS), 1 / N_WEEKS))
     with pytest.raises(ValueError, match="EmpiricalBayes needs a raw estimate"):
         EmpiricalBayes().fit(trend)
