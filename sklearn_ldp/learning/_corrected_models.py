@@ -1,4 +1,4 @@
-"""Regressions on noisy indicators, corrected for the noise (errors-in-variables regression)."""
+"""Regressions on randomized columns, with a correction for the noise (errors in variables)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def corrected_gram(
 ) -> np.ndarray:
     """Return an unbiased estimate of the Gram matrix of the true features.
 
-    A row of X contains unbiased indicators of each private attribute. The true indicators of an
+    A private attribute is a column of categories that users randomized. A row of X contains an
+    unbiased noisy indicator of each of its categories. The true indicators of an
     attribute are 1 for one category and 0 for the others. So the product of two of them is 0, and
     the square of one is the indicator itself. Therefore the estimate of the block of a private
     attribute is the diagonal matrix of its column sums, which contains no squared noise. All other
@@ -57,7 +58,7 @@ def corrected_gram(
     X : array-like of shape (n_samples, n_features)
         The features.
     private : sequence of slices, ranges, index arrays or masks, or a mapping to such values
-        The columns of all indicators of each private attribute.
+        For each private attribute, the columns of X with all of its indicators.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each row.
     centered : bool, default=False
@@ -67,7 +68,8 @@ def corrected_gram(
     Returns
     -------
     ndarray of shape (n_features, n_features)
-        The estimate of X' W X; some of its eigenvalues may be negative.
+        The estimate of X' W X for the true features X and the weights W. Some of its eigenvalues
+        may be negative.
 
     Raises
     ------
@@ -94,7 +96,7 @@ def corrected_gram(
 def _gram(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return the corrected Gram matrix of the features minus the specified means."""
+    """Return the corrected Gram matrix of the features after subtraction of `means`."""
     gram = np.zeros((X.shape[1], X.shape[1]))
     for rows in _batches(X):
         centered = X[rows] - means
@@ -126,7 +128,7 @@ class _CorrectedModel(Documented, BaseEstimator):
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """Return the rows with indicator sums of 1, the target, weights, and private columns."""
+        """Check the input; return features, target, weights and private columns."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -144,9 +146,9 @@ class _CorrectedModel(Documented, BaseEstimator):
             name = type(self).__name__
             warn_once(
                 f"{name} predicts from randomized rows, but its coefficients are for true values, "
-                "so predictions and scores are worse than for true values. If the values of new "
-                "rows are available, predict from PrivatizedColumns.true_indicators. If new rows "
-                f"are randomized, {self._for_noisy_rows}.",
+                "so predictions and scores are worse than for true values. If the true values of "
+                "new rows are available, predict from PrivatizedColumns.true_indicators. If new "
+                f"rows are randomized, {self._for_noisy_rows}.",
                 UserWarning,
                 f"{name} of randomized rows",
             )
@@ -163,22 +165,24 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
 
     .. math:: \\hat\\beta = (G + \\alpha I)^{-1} X_c' W y_c,
 
-    where G is the corrected Gram matrix of the centered features (:func:`corrected_gram`): it uses
-    the sum of an indicator instead of the sum of squares, which
-    :class:`~sklearn.linear_model.Ridge` uses. Without private attributes both models are identical.
+    where X_c are the centered noisy features, W the sample weights, y_c the centered target and G
+    the corrected Gram matrix of the features (:func:`corrected_gram`). G contains the sum of each
+    indicator instead of its sum of squares, which :class:`~sklearn.linear_model.Ridge` uses.
+    Without private attributes both models are identical.
 
     Prediction. The coefficients describe the true values. Use them for interpretation, for
     intervals, and for predictions from true values: on the client, or on the server for its own
-    rows (`PrivatizedColumns.true_indicators`). If new rows are randomized as well, the regression
-    on randomized features has the minimum squared error, so use scikit-learn's Ridge. For the same
-    reason `score` on noisy rows, and a search by `score`, favor too small coefficients;
+    rows (`PrivatizedColumns.true_indicators`). If new rows are randomized as well, an uncorrected
+    regression has the smallest squared error, so use scikit-learn's Ridge. For the same reason
+    `score` on noisy rows, and a search by `score`, favor coefficients that are too small;
     `corrected_score` estimates the score on true rows.
 
     If noise dominates a private attribute, its coefficients would increase the error. Therefore the
-    deviations of an attribute's coefficients from their mean are shrunk by Bayesian model averaging
-    (over normal priors around 0 with several scales, weighted by their marginal likelihood, with
-    prior probability 0.5 that there is no effect). The coefficients of public features are then
-    fitted again. Intervals are computed for the coefficients before shrinkage, `unshrunk_coef_`.
+    deviations of an attribute's coefficients from their mean are shrunk by Bayesian model
+    averaging. The models are normal priors around 0 with several scales, weighted by their marginal
+    likelihood; the prior probability of no effect is 0.5. The coefficients of public features are
+    then fitted again. Intervals are computed for the coefficients before shrinkage,
+    `unshrunk_coef_`.
 
     G may have negative eigenvalues, and an eigenvalue near 0 (a rare category) would cause very
     large coefficients. Therefore each eigenvalue is raised to at least four of its standard errors.
@@ -190,8 +194,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     alpha : float, default=1.0
         Strength of the L2 penalty, >= 0, as in Ridge. The intercept is not penalized.
     private : sequence of slices, ranges, index arrays, masks or names, or a mapping to such values
-        The columns of each private attribute: all of its indicators. A mapping such as
-        `PrivatizedColumns.slices_` is possible as well. In a data frame, "sex" stands for the
+        For each private attribute, the columns of X with all of its indicators, for example
+        `PrivatizedColumns.slices_`. In a data frame, "sex" stands for the
         features with the names "sex_F" and "sex_M" in `PrivatizedColumns.get_feature_names_out`,
         even after a ColumnTransformer; a list must contain their full names. ``[]`` means that no
         column is private. The default None raises an error, because nothing would be corrected.
@@ -206,7 +210,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     intercept_ : float
         The intercept.
     unshrunk_coef_ : ndarray of shape (n_features,)
-        The coefficients before the shrinkage of private attributes: the centers of intervals.
+        The coefficients before the shrinkage of private attributes. They are the centers of the
+        confidence intervals.
     coef_covariance_ : ndarray of shape (n_features, n_features)
         Estimated covariance of `unshrunk_coef_` (sandwich estimator). It includes the noise of the
         reports and of y, and allows heteroscedastic errors.
@@ -291,7 +296,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The features: unbiased indicators, and any public ones.
+            The features: unbiased indicators of private attributes, and any public features.
         y : array-like of shape (n_samples,)
             The target.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -359,7 +364,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         return self._scores(X)
 
     def corrected_score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Estimate, from noisy rows, the coefficient of determination that true rows would have.
+        """Estimate, from noisy features, the coefficient of determination on the true features.
 
         The mean squared error is computed from the noisy rows, and the contribution of their noise
         is subtracted. The result is unbiased if the rows were not used in `fit`. Use this score in
@@ -418,9 +423,10 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge has too few rows for its noise in {self.n_raised_} of "
-                f"{self.n_features_in_} directions, so its coefficients are biased, and intervals "
-                "may miss the true coefficients. Join rare categories, or collect more rows.",
+                f"CorrectedRidge: the rows are too few for their noise in {self.n_raised_} of "
+                f"{self.n_features_in_} directions of the features, so coefficients are biased, "
+                "and intervals may miss the true coefficients. Join rare categories, or collect "
+                "more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -435,13 +441,14 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
     .. math:: \\sum_{v_1, \\dots, v_m} Z_1(v_1) \\cdots Z_m(v_m) \\, \\ell(s(v_1, \\dots, v_m), y),
 
-    the sum of the losses at all joint categories of its m private attributes, with weights that may
-    be negative. The total over the rows is consistent for the total loss of the true rows.
-    But its cost is proportional to the product of the numbers of categories, and it is neither
-    convex nor bounded. A penalty bounds it if the rows of one class are too few for their noise:
-    the eigenvalues of the corrected Gram matrix of each class are raised as in
-    :class:`CorrectedRidge`, and the increments define the penalty. The penalty vanishes as the
-    number of rows grows.
+    where l is the logistic loss, y the label and s the linear score of the row if its m private
+    attributes had the categories v_1 to v_m. This is a sum of losses at all joint categories, with
+    weights that may be negative. The total over the rows is consistent for the total loss of the
+    true rows. But the computing time is proportional to the product of the numbers of categories,
+    and the total is neither convex nor bounded. If the rows of one class are too few for their
+    noise, a penalty makes the total bounded. To define it, the eigenvalues of the corrected Gram
+    matrix of each class are raised as in :class:`CorrectedRidge`; the increments are the penalty.
+    It vanishes as the number of rows grows.
 
     Coefficients of private attributes are then shrunk by Bayesian model averaging as in
     CorrectedRidge, and the coefficients of public features are fitted again.
@@ -541,7 +548,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The features: unbiased indicators, and any public ones.
+            The features: unbiased indicators of private attributes, and any public features.
         y : array-like of shape (n_samples,)
             The labels, from two classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -576,7 +583,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         if n_cells > _MAX_CELLS:
             raise ValueError(
                 f"{name} got private attributes with {n_cells} joint categories, expected at most "
-                f"{_MAX_CELLS}. Group categories, or use CorrectedRidge, which has no such limit."
+                f"{_MAX_CELLS}. Join categories, or use CorrectedRidge, which has no such limit."
             )
         penalty = plain = np.eye(X.shape[1]) / self.C
         self.n_raised_: int = 0
@@ -660,7 +667,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
 @dataclass(eq=False)
 class CorrectedLogLoss:
-    """The corrected loss and its gradient, divided by the sum of the weights."""
+    """The corrected logistic loss and its gradient, as means weighted by the sample weights."""
 
     X: np.ndarray
     is_second: np.ndarray
@@ -678,7 +685,7 @@ class CorrectedLogLoss:
             row[list(cell)] = 1
 
     def _chunks(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield public features and a column of 1, weights of joint categories, signs, margins."""
+        """Yield chunks of rows: public features, weights of joint categories, signs and margins."""
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
             for block in self.blocks:
@@ -701,7 +708,7 @@ class CorrectedLogLoss:
         return total / self.weight.sum(), gradient / self.weight.sum()
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
-        """Return the covariance of the minimizer (sandwich estimator), with noise of reports."""
+        """Return the covariance of the coefficients, including the noise of reports (sandwich)."""
         bread, meat = np.zeros((2, len(at), len(at)))
         bread[:-1, :-1] = self.penalty
         for features, weights, sign, margins in self._chunks(at):
@@ -722,7 +729,7 @@ class CorrectedLogLoss:
         return inverse @ meat @ inverse
 
     def standardizing(self) -> np.ndarray:
-        """Return the map from coefficients of standardized public features to coefficients."""
+        """Return the matrix from coefficients for standardized features to coefficients."""
         units = _units(self.X, self.blocks, self.weight, 0.0)
         into = np.diag(np.append(1 / units, 1.0))
         public = self.seen[:-1]
@@ -734,7 +741,7 @@ class CorrectedLogLoss:
     def minimize_along(
         self, start: np.ndarray, directions: np.ndarray, *limits: Any
     ) -> tuple[np.ndarray, int]:
-        """Return the minimizer among a start plus any combination of directions (columns)."""
+        """Return the minimizer among `start` plus linear combinations of the columns given."""
 
         def along(at: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self(start + directions @ at)
@@ -754,7 +761,7 @@ def _score_covariance(
     X_offset: np.ndarray,
     y_offset: float,
 ) -> np.ndarray:
-    """Return the sum over rows of the outer products of the corrected scores.
+    """Return the sum, over all rows, of the outer product of the row's corrected score.
 
     Shapes: -> (n_features, n_features).
     The score of a row is minus half the gradient of its corrected squared error.
@@ -774,7 +781,7 @@ def _score_covariance(
 
 
 def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return ``inverse @ covariance @ inverse`` without negative variances."""
+    """Return ``inverse @ covariance @ inverse``, with variances of at least 0."""
     # The product of three nearly singular matrices may have negative variances. The square of a
     # root has none.
     sizes, axes = np.linalg.eigh(covariance)
@@ -784,7 +791,7 @@ def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 # -- parts of both models ---------------------------------------------------------------------
 def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
-    """Return scales of public features; 1 for indicators, and for constants without a penalty."""
+    """Return the scale of each feature: 1 for indicators and unpenalized constants."""
     total = weight.sum()
     means = weight @ X / total
     variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in _batches(X)) / total
@@ -796,7 +803,7 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
-    """Return posterior means of centered coefficients of private attributes, elsewhere 0."""
+    """Return shrunken centered coefficients of private attributes; 0 for other features."""
     # The prior of an attribute is normal around 0, and its standard deviation is one of `_EFFECTS`
     # times the scale. Given the true coefficients, the estimates are normal with the specified
     # covariance.
@@ -816,23 +823,23 @@ def _shrunk(
 
 
 def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the private attributes with noise: their indicators are not all 0 or 1."""
+    """Return the private attributes whose indicators are noisy, i.e. not all 0 or 1."""
     return [block for block in blocks if np.any(X[:, block] ** 2 != X[:, block])]
 
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
-    """Return directions to fit again after shrinkage: public columns, and means of attributes."""
+    """Return the directions that are fitted again after the shrinkage, as columns."""
     every = np.eye(n_coef)
     means = [every[:, block].sum(axis=1) for block in blocks]
     return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the term that, added to ``(z @ b)**2``, makes it unbiased for the true square.
+    """Return the term that makes ``(z @ b)**2`` unbiased for the square with true indicators.
 
     Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     (n_samples,) or (n_samples, m).
-    The term is `z @ b**2 - (z @ b)**2`, which is 0 for indicators without noise.
+    The term to add is `z @ b**2 - (z @ b)**2`, which is 0 for indicators without noise.
     """
     return z @ b**2 - (z @ b) ** 2
 
@@ -840,11 +847,11 @@ def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
 def directions_of(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the corrected Gram matrix, and their minimum trusted values.
+    """Return the eigenvalues of the corrected Gram matrix, and the values to raise them to.
 
     Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
     (n_features,).
-    Returns: the eigenvalues, the minimum trusted values (0 without private attributes), and the
+    Returns: the eigenvalues, their lower limits (0 without private attributes), and the
     eigenvectors, in columns.
     """
     # The minimum is four times a bound on the standard error of an eigenvalue due to noise. The
@@ -879,8 +886,8 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name} expects columns of private[{i}] that are unbiased indicators of all "
-                f"categories of an attribute: their sum is 1 on average, got "
+                f"{name}: the columns of private[{i}] must be unbiased indicators of all "
+                f"categories of one attribute, whose sum is 1 on average, got a mean sum of "
                 f"{1 + judged.mean():g}. Pass the output of PrivatizedColumns with all its "
                 "columns, and without scaling."
             )
@@ -891,14 +898,14 @@ def with_sums_of_one(
 def private_blocks(
     private: Any, n_features: int, name: str, features: ArrayLike | None = None
 ) -> list[np.ndarray]:
-    """Return the columns of each private attribute.
+    """Return, for each private attribute, the positions of its columns.
 
-    Shapes: features (n_features,) -> (n_categories,).
+    Shapes: features (n_features,) -> a list of (n_categories,).
     features: the names of the columns, or None.
     """
     if private is None:
         raise ValueError(
-            f"{name} needs the list of noisy columns, because it corrects only these. Pass "
+            f"{name} needs private=, the noisy columns of X, because it corrects only these. Pass "
             "private=transformer.slices_ of the PrivatizedColumns, or private=[] if no column is "
             "noisy."
         )
@@ -906,7 +913,8 @@ def private_blocks(
     if isinstance(attributes, (str, slice, range)) or not isinstance(attributes, Iterable):
         raise ValueError(
             f"{name} expects private= to be a list with the columns of each private attribute, "
-            f"such as [range(0, 5)], got {private!r}. Put it into a list."
+            f"such as [range(0, 5)], got {private!r}. Put the columns of each attribute into a "
+            "list."
         )
     indices = _named_columns(list(attributes), features, name)
     blocks = [
@@ -915,13 +923,14 @@ def private_blocks(
     counts = Counter(column for block in blocks for column in block.tolist())
     if twice := [column for column, count in counts.items() if count > 1]:
         raise ValueError(
-            f"{name} got the column {twice[0]} twice in private=. Assign it to one attribute only."
+            f"{name} got the column {twice[0]} twice in private=. Assign the column to one "
+            "attribute only."
         )
     return blocks
 
 
 def _named_columns(attributes: list[Any], features: Any, name: str) -> list[Any]:
-    """Return the columns of private attributes as positions; some may be specified by names."""
+    """Convert names of columns in `private` to positions, for each private attribute."""
     if not any(isinstance(attribute, str) or _are_names(attribute) for attribute in attributes):
         return attributes
     if features is None:
@@ -947,8 +956,8 @@ def _named_columns(attributes: list[Any], features: Any, name: str) -> list[Any]
     for attribute, block in zip(attributes, blocks, strict=True):
         if (isinstance(block, list) and not block) or _are_names(block):
             raise ValueError(
-                f"{name} finds no columns of X for {attribute!r} in private=. List all indicators "
-                'of the attribute, or pass the name of its column ("sex" stands for "sex_F" and '
+                f"{name}: X has no columns for {attribute!r} in private=. Pass the names of all "
+                'indicators of the attribute, or its prefix ("sex" stands for "sex_F" and '
                 '"sex_M").'
             )
     return blocks
@@ -967,18 +976,18 @@ def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
     if positions.ndim != 1 or positions.dtype.kind not in "iu":
         raise ValueError(
             f"{argument} must be a slice, a range, an array of positions or a mask of "
-            f"{n_features} booleans, got {index!r}."
+            f"{n_features} booleans, got {index!r}. Pass the columns in one of these forms."
         )
     outside = positions[(positions < 0) | (positions >= n_features)]
     if outside.size:
         raise ValueError(
-            f"{argument} contains the column {outside[0]}, but X has {n_features} columns. Count "
-            "columns of X from 0, after any ColumnTransformer."
+            f"{argument} contains the column {outside[0]}, but X has {n_features} columns. Pass "
+            "positions from 0 in the X of fit, after any ColumnTransformer."
         )
     if len(positions) < 2:
         raise ValueError(
-            f"{argument} has {len(positions)} of the {n_features} columns, but an attribute has at "
-            "least two categories. Pass the columns of all its indicators."
+            f"{argument} selects {len(positions)} of the {n_features} columns. A one-hot encoded "
+            "attribute has at least two indicator columns, one per category. Pass all of them."
         )
     return positions.astype(np.intp)
 
@@ -994,7 +1003,7 @@ _Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
 def minimized(
     function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
-    """Return the minimizer of a function, found by L-BFGS from a start of zeros.
+    """Minimize a function by L-BFGS, starting from zeros; return the minimizer.
 
     Shapes: -> (n_coef,).
     """

@@ -1,4 +1,4 @@
-"""Randomized labels: the client's randomization, and the server's unbiased decoding."""
+"""Randomization of labels on the client, and unbiased decoding on the server."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     """Return unbiased indicators of the true label of each user, from randomized labels.
 
     Labels come from randomized response: a user reports the true class with probability p, and each
-    other class with probability q. The corrected label of class k is
+    other class with probability q. Let y' be the reported class. The corrected label of class k is
 
     .. math:: \\tilde y_k = \\frac{1[y' = k] - q}{p - q}.
 
     Its expectation is 1 for the true class and 0 for the others (a backward correction [1]_). So
-    means of quantities that are linear in the indicators of the labels are unbiased: log losses,
-    accuracies, sums of features by class. If reports are sets, y' = k means that k is in the set, p
-    is the probability that the set contains the true class, and q the probability that it contains
-    a particular other class.
+    means of quantities that are linear in the indicators of the true labels are unbiased if the
+    corrected labels replace them: log losses, accuracies, sums of features by class. If reports are
+    sets, y' = k means that k is in the set, p is the probability that the set contains the true
+    class, and q the probability that it contains a particular other class.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Indicators, which may be below 0 or above 1. Each row sums to 1; columns are in the order of
-        the sorted classes.
+        The corrected labels, which may be below 0 or above 1. Each row sums to 1; columns are in
+        the order of the sorted classes.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
 
 
 class LabelChannel:
-    """Randomized response over the classes: the randomization and the decoding of reports."""
+    """Randomized response for class labels: randomizes labels, and decodes reports."""
 
     # epsilon: budget of a label.
     # classes (n_classes,): the labels, sorted.
@@ -101,7 +101,7 @@ class LabelChannel:
         self.levels = float(outside), float(p / self.size - outside)
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
-        """Return the code of each label, of the shape of the labels."""
+        """Return the integer code of each label, in the same shape as the labels."""
         labels = np.asarray(y)
         codes = np.full(labels.shape, -1)
         if (labels.dtype.kind == "f") == (self.classes.dtype.kind == "f"):  # == is exact then
@@ -112,20 +112,20 @@ class LabelChannel:
             codes = encoded_labels(self._domain, labels.ravel(), name).reshape(labels.shape)
         if codes.ndim > 1 and np.any(np.diff(np.sort(codes, axis=1), axis=1) == 0):
             raise ValueError(
-                f"{name} got a report with the same class twice, but a report is a set. Pass the "
-                "reports that privatize returns."
+                f"{name} got a report with the same class twice, but a report is a set of "
+                "different classes. Pass the reports that privatize returns."
             )
         return codes
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
-        """Randomize codes of labels; a report is a label, or a row of labels."""
+        """Randomize codes of labels; return for each user a label, or a row of labels."""
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
         return self.classes[self._mechanism.lists(reports)]
 
     def error_of_rates(self, n_samples: float) -> float:
-        """Return the standard error of the estimated rate of a class that no user has."""
+        """Return the standard error of the estimated frequency of a class that no user has."""
         return float(np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal)
 
     def corrected(self, codes: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ class LabelChannel:
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
-    """Return the codes of labels; errors use the word "classes" and show no label."""
+    """Return the codes of labels; error messages show no label, because labels are secret."""
     try:
         return codes_on_client(domain, labels, name)
     except ValueError as error:
@@ -169,14 +169,16 @@ def _refuse_missing(y: Any, labels: np.ndarray, name: str, where: str) -> None:
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
-    """Return users' labels as a vector."""
+    """Check users' labels, and return them as a vector."""
     if y is None:
         raise ValueError(
             f"{name} requires y to be passed, but the target y is None. Pass the users' labels."
         )
     array = exact_array(y, is_listed=True)
     if array.dtype.kind == "c":  # scikit-learn's error would show the labels
-        raise ValueError(f"Complex data not supported: {name} needs numbers or texts.")
+        raise ValueError(
+            f"Complex data not supported: {name} needs real numbers or texts. Convert the labels."
+        )
     labels = column_or_1d(array, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y", estimator_name=name)
@@ -199,7 +201,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
 
 
 def checked_reports(reports: Any, name: str) -> np.ndarray:
-    """Return users' randomized labels as a vector, or as a row of labels for each user."""
+    """Check users' reports; return them as a vector, or as one row of labels per user."""
     rows = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
@@ -207,7 +209,7 @@ def checked_reports(reports: Any, name: str) -> np.ndarray:
 
 
 def checked_classes(classes: Any, name: str) -> np.ndarray:
-    """Return the classes, sorted."""
+    """Check the classes, and return them sorted."""
     try:
         is_array = hasattr(classes, "__array__")
         listed = exact_array(classes if is_array else list(classes), is_listed=True)
@@ -225,10 +227,10 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
         )
     if listed.ndim != 1 or len(distinct) < len(listed) or not len(distinct):
         raise ValueError(
-            f"{name} needs a list of different classes, got {classes!r}. Pass each class once."
+            f"{name} needs a list of different classes, got {classes!r}. Pass each class only once."
         )
     if distinct.dtype.kind == "f" and np.isnan(distinct).any():
-        raise ValueError(f"{name} got NaN among its classes. Remove it.")
+        raise ValueError(f"{name} got NaN among its classes. Remove NaN from classes=.")
     return distinct
 
 

@@ -69,7 +69,7 @@ Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _has(method: str) -> Any:
-    """Return a check that an estimator has a method: the fitted one if it exists."""
+    """Return a check whether the estimator (the fitted one if it exists) has a method."""
 
     def check(self: LabelDPClassifier) -> bool:
         getattr(getattr(self, "estimator_", self._base()), method)
@@ -95,8 +95,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
       mapped to probabilities of the true labels, ``(P' - q) / (p - q)``.
 
     Both overfit with few reports or many features, because they fit the noise of the reports.
-    Therefore "auto" averages the corrected model with *the constant*, a baseline that predicts the
-    class shares estimated from the same reports, and with models between the two. Held-out reports
+    Therefore "auto" averages the corrected model with *the constant* (a baseline that predicts the
+    same class frequencies for all rows, estimated from the same reports), and with models between
+    the two. Held-out reports
     determine the weights (`weights_`). With many reports all weight is on the best model, with few
     reports on the constant.
 
@@ -119,21 +120,21 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         simulations.
     correction : {"auto", "likelihood", "probabilities"}, default="auto"
         The correction. "likelihood" is for logistic regression with an L2 penalty. "auto" averages
-        several candidates. For logistic regression with an L2 penalty, they are the constant (all
-        coefficients are 0) and "likelihood" fits with values from `C` / 10,000 to `C`; larger
-        values, up to 10,000 `C`, follow as long as the largest is the best on held-out reports.
-        For other classifiers, they are the constant, "probabilities", the uncorrected
-        probabilities, mixtures of these, and powers of the ratio of the classifier's probabilities
-        to the constant's. "auto" fits the classifier six times, and eleven times if there are fewer
-        than 1,000 reports.
+        several candidates. For logistic regression with an L2 penalty, the candidates are the
+        constant (all coefficients are 0) and "likelihood" fits with values from `C` / 10,000 to
+        `C`. Larger values, up to 10,000 `C`, are tried as long as the largest value so far is the
+        best on held-out reports. For other classifiers, the candidates are the constant,
+        "probabilities", the uncorrected probabilities, mixtures of these, and powers of the ratio
+        of the classifier's probabilities to the constant's probabilities. "auto" fits the
+        classifier six times, and eleven times if there are fewer than 1,000 reports.
     subset_size : int or "auto", default=1
-        Number of classes in a report. Clients and servers must use the same value. From about ten
-        classes on, "auto" learns more at a small epsilon: a report is then a set, which contains
-        the true class more often than by chance (with the rule of
-        :class:`~sklearn_ldp.SubsetSelection`). Sets require logistic regression with the correction
-        "auto" or "likelihood".
+        Number of classes in a report. Clients and servers must use the same value. "auto" chooses
+        the number from epsilon and the number of classes, and reduces the noise from about ten
+        classes on if epsilon is small. A report is then a set of classes, which contains the true
+        class more often than by chance (the rule of :class:`~sklearn_ldp.SubsetSelection`). Sets
+        require logistic regression with the correction "auto" or "likelihood".
     input : {"values", "reports"}, default="values"
-        Whether `fit` receives true labels, and randomizes them, or reports.
+        Whether the `y` of `fit` contains true labels, which `fit` randomizes, or reports.
     random_state : int, RandomState, Generator or None, default=None
         If None, the random bits of the labels come from a secure source. Any other value makes
         reports predictable, and is for simulations. It does not seed `estimator`.
@@ -141,13 +142,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier. If `weights_` has "probabilities", it predicts *reported* labels.
-        Otherwise it is a LogisticRegression (or a Pipeline) that predicts true labels, and you can
-        use it alone.
+        The fitted classifier. If `weights_` has the key "probabilities", this classifier predicts
+        *reported* labels. Otherwise it is a LogisticRegression (or a Pipeline) that predicts true
+        labels, and you can use it without this object.
     correction_ : {"likelihood", "probabilities", "constant"}
         The correction with the largest weight. If it is "constant", `fit` issues a warning.
     weights_ : dict
-        The weight of each averaged candidate: "constant", and each `C` or "probabilities".
+        The weight of each averaged candidate. The keys are "constant", and either the values of `C`
+        or "probabilities".
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
@@ -162,8 +164,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     Notes
     -----
-    The most probable class is the same before and after ``correction="probabilities"``, because the
-    correction is an increasing function and the same for all classes. So the accuracy hardly
+    ``correction="probabilities"`` does not change which class is the most probable, because the
+    correction is an increasing function, the same for all classes. So the accuracy hardly
     changes, but probabilities, thresholds, costs and calibration change. If the constant has a
     weight, the most probable class moves towards the most frequent class.
 
@@ -171,9 +173,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     the constant, with standard error S, its weight is proportional to exp((G - S / 2) / 4). The
     weight of a candidate between a classifier and the constant is proportional to
     exp(G - D (1 - s)^2 / s^2), where s = p - q and D is its mean Kullback-Leibler divergence from
-    the constant. Neither rule is a theorem. The likelihood of reports hardly depends on
-    overconfident probabilities, which increase the true log loss much, and these rules had the
-    smallest loss on trial data.
+    the constant. Neither rule is a theorem. Overconfident
+    probabilities hardly change the likelihood of reports, but they increase the true log loss much.
+    These rules had the smallest true log loss on trial data.
 
     "auto" adds a few artificial rows with the mean features and known labels, the same number for
     each class, so that every class keeps a positive probability. The number is estimated from the
@@ -186,8 +188,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     The fit uses `C`, `fit_intercept`, `tol` and `max_iter` of a LogisticRegression, and ignores
     `solver` and its options; `verbose` shows the progress of "auto". A report contains less
     information than a label, so a `C` that suits labels penalizes too much: "auto" also tries
-    larger values, "likelihood" uses `C` unchanged. `class_weight` raises an error, because it would
-    have to weight the true classes; change the threshold on the probabilities instead.
+    larger values, but "likelihood" uses `C` unchanged. `class_weight` raises an error, because the
+    weights would belong to the true classes, which are secret; change the threshold on the
+    probabilities instead.
 
     References
     ----------
@@ -274,14 +277,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if self.classes is None and not hasattr(self, "classes_"):
             raise ValueError(
                 f"{self._name}.privatize needs all possible classes, because the noise depends on "
-                "their number. Declare them in classes=."
+                "their number. Pass all labels as classes=."
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
-        """Randomize labels for a score, with other random bits than in `fit` and in other folds."""
+        """Randomize labels for a score; the random bits differ from `fit` and between folds."""
         channel, codes = self._encoded(y)
         state = self.random_state
         if isinstance(state, Integral):
@@ -292,7 +295,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
-        """Train on labels, which this method randomizes, or on reports.
+        """Train on true labels, which this method randomizes first, or on reports.
 
         Privacy: spends epsilon of each user if `y` contains labels; nothing if it contains reports.
 
@@ -330,8 +333,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if error > 1:
             raise ValueError(
                 f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
-                f"{len(codes)} users: the standard error of the share of a class is {error:.3g}, "
-                "so the reports contain no usable information."
+                f"{len(codes)} users: the standard error of the frequency of a class is "
+                f"{error:.3g}, so the reports contain no usable information."
             )
         reports = channel.classes[codes]
         if self.input == "values":
@@ -375,7 +378,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
-        """Find the weights of the classifier and the constant, by held-out reports."""
+        """Set the weights of the classifier and the constant, by their fit to held-out reports."""
         channel = self._channel_
         n = len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
@@ -403,7 +406,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
-        """Return functions that compute probabilities of true labels; first, the constant."""
+        """Return the candidates as functions to probabilities of true labels; constant first."""
         channel = self._channel_
         rates = self._rates
         constant = channel.q + channel.signal * rates
@@ -472,7 +475,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of the fitted classifier, which rank rows like the true labels.
+        """Return the decision scores of the fitted classifier, which need no correction to rank.
 
         Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
         """
@@ -480,7 +483,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self.estimator_.decision_function(X)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy, from reports without the bias of their noise.
+        """Return the accuracy; from reports, an unbiased estimate of it.
 
         Parameters
         ----------
@@ -499,7 +502,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If `y` agrees with the predictions more often than reports can: it then contains true
+            If `y` agrees with the predictions more often than reports can. Then `y` contains true
             labels, or reports of a larger epsilon.
         """
         if self.input == "values":
@@ -514,8 +517,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
             raise ValueError(
                 f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
-                "'reports', but the agreement of y and the predictions is impossible for such "
-                "reports. Set the epsilon of the clients, or, if y contains true labels, use "
+                "'reports', but y agrees with the predictions more often than such reports can. "
+                "Set the epsilon of the clients, or, if y contains true labels, use "
                 "accuracy_score(y, model.predict(X))."
             )
         return score
@@ -538,7 +541,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def _encoded(
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
-        """Return the channel and the codes of labels; with `learn`, labels define the classes."""
+        """Return the randomization and the codes of labels; if `learn`, labels define classes."""
         if not is_reported:
             refuse_reports(y, self._name, 'use input="reports"')
         labels = (checked_reports if is_reported else checked_labels)(y, self._name)
@@ -562,7 +565,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         elif last.class_weight is not None:
             raise ValueError(
                 "LabelDPClassifier needs a LogisticRegression without class_weight, because class "
-                "weights depend on the true classes, which are secret. Change the threshold on the "
+                "weights depend on the true classes, which are secret. Leave out class_weight, and "
+                "change the threshold on the "
                 "probabilities instead."
             )
         elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
@@ -577,7 +581,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
 # -- corrected fits ---------------------------------------------------------------------------
 class _CorrectedFit(ClassifierMixin, BaseEstimator):
-    """Replaces a LogisticRegression as last step of a Pipeline while the Pipeline is fitted."""
+    """Substitute for the LogisticRegression at the end of a Pipeline, only during its fit."""
 
     def __init__(self, model: LogisticRegression, correction: str, channel: LabelChannel) -> None:
         self.model = model
@@ -613,7 +617,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
-        """Extend a path of coefficients: the constant, then fits with n decreasing penalties."""
+        """Append the coefficients of fits with n decreasing penalties to a list of fits."""
         if not path:
             intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
             path = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
@@ -626,7 +630,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return path
 
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
-        """Return the coefficients of the candidates, and their weights by held-out reports."""
+        """Fit all candidates; return their coefficients, and weights from held-out reports."""
         folds = [fold for fold in _splits(codes, _N_FOLDS) if weights[fold[0]].any()]
         paths: list[Any] = [[]] * len(folds)
         for n in range(_UP_TO_C, len(_SHARES_OF_C) + 1):
@@ -666,7 +670,7 @@ def _fit_corrected(
 
 # -- weights from held-out reports ------------------------------------------------------------
 def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the training and held-out rows of each fold, stratified by reported class."""
+    """Return, for each fold, its training rows and held-out rows (stratified by report)."""
     # The rows may be sorted by a variable that is not a feature, so they are shuffled.
     order = np.random.default_rng(0).permutation(len(codes))
     order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
@@ -676,24 +680,24 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates; the first candidate is the simplest.
+    """Return the weights of candidates from their held-out log likelihoods; simplest first.
 
     Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
-    trust: the weight of a nat. 1 is Bayes' rule, a smaller value is more cautious.
+    trust: the factor of log likelihood differences. 1 is Bayes' rule; smaller is more cautious.
     """
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
 
 def _gains(log_likelihoods: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the gain of each candidate over the first, and its standard error."""
+    """Return each candidate's gain in log likelihood over the first, and its standard error."""
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     return total, np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
 
 
 def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the scores of the classes for a model without features.
+    """Return the linear scores of the classes in the model without features.
 
     Shapes: codes (n,) or (n, size), weights (n,) -> (n_scores,).
     """
@@ -704,7 +708,7 @@ def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> n
 def with_known_labels(
     channel: LabelChannel, X: Any, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[Objective, Any, np.ndarray]:
-    """Return the likelihood of reports and of a few known labels, and the rows of both.
+    """Add a few artificial rows with known labels; return the likelihood, and all rows.
 
     Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
     n_features).
@@ -738,10 +742,10 @@ def with_known_labels(
 
 # -- the objective, and its minimization ------------------------------------------------------
 def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
-    """Return minus the log likelihood of reports: ``-log(q + signal P(classes reported))``.
+    """Return the loss of each report, ``-log(q + signal P(reported classes))``.
 
     Shapes: codes (n,) or (n, size).
-    q, signal: the probability of a report without the true class, and the increment with it.
+    q: probability of the report if it lacks the true class. signal: increase if it contains it.
     """
     # The objective is not convex, but it weights each row by the information in its report. Its
     # minimum is the maximum likelihood estimate, which is asymptotically efficient if the model
@@ -763,14 +767,14 @@ def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) ->
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
-    """Return the probabilities of all classes; a single score is the log odds of the second."""
+    """Return class probabilities from scores; a single score is the second class's log odds."""
     if scores.shape[1] == 1:
         return expit(scores * [-1, 1])
     return softmax(scores, axis=1)
 
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
-    """Return minus the log likelihood of reports that have all passed one channel."""
+    """Return the loss function of reports that were all randomized in the same way."""
     return report_likelihood(codes, *channel.levels, len(channel.classes))
 
 

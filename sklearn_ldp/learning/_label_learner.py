@@ -20,7 +20,7 @@ from ._label_channel import steps_to_last
 
 
 class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator):
-    """Base class of meta-estimators that train on labels they randomize, or on reports."""
+    """Base class of meta-estimators that randomize labels and train on them, or on reports."""
 
     _parameter_constraints: dict = {
         "estimator": [None, HasMethods(["fit", "predict"])],
@@ -34,7 +34,7 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
     random_state: Any
 
     def _base(self) -> Any:
-        """Return the estimator that is trained."""
+        """Return the estimator to train: the parameter `estimator`, or the default."""
         raise NotImplementedError
 
     @property
@@ -42,7 +42,7 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         return type(self).__name__
 
     def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
-        """Return the keywords of the estimator's fit."""
+        """Return the keyword arguments for the fit method of the trained estimator."""
         if get_config().get("enable_metadata_routing", False):
             routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
             return dict(routed.estimator.fit)

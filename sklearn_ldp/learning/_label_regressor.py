@@ -44,9 +44,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
     The features are public, or the server has them. The label of a user is a secret number.
     The decoded report of a user is an unbiased estimate of the label, with nearly the minimum
-    variance for a single number (:class:`~sklearn_ldp.LocalMean`). So a least squares fit to
-    reports is unbiased for the fit to true labels. The noise is large: models have to be simple,
-    and penalties strong.
+    variance for a single number (:class:`~sklearn_ldp.LocalMean`). So the expectation of a least
+    squares fit to decoded reports is the fit to true labels. The noise is large, so use simple
+    models and strong penalties.
 
     Privacy: one `fit` or `privatize` on values spends epsilon of each user, for the user's label.
     Everything computed from reports (``input="reports"``) is free, and so are predictions. The
@@ -66,9 +66,9 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Public bounds of the labels. If None, `fit` learns the bounds from the labels, which is for
         simulations.
     worst_case : float, default=1.1
-        As for :class:`~sklearn_ldp.LocalMean`.
+        Parameter of the randomization, see :class:`~sklearn_ldp.LocalMean`.
     input : {"values", "reports"}, default="values"
-        Whether `fit` receives true labels, and randomizes them, or reports.
+        Whether the `y` of `fit` contains true labels, which `fit` randomizes, or reports.
     random_state : int, RandomState, Generator or None, default=None
         If None, the random bits of the labels come from a secure source. Any other value makes
         reports predictable, and is for simulations. It does not seed `estimator`.
@@ -78,13 +78,14 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     estimator_ : regressor
         The fitted regressor.
     bounds_ : (float, float)
-        The bounds.
+        The bounds of the labels.
     constant_ : float
-        The private mean of the labels, which serves as a baseline.
+        The mean of the labels, estimated from the reports. This prediction for all rows is the
+        baseline, the constant.
     weight_ : float
-        The weight of the regressor in the average with the constant, from 0 to 1: near 1 if the
-        regressor is significantly better on held-out reports. At 0 every prediction is the
-        constant, and `fit` issues a warning.
+        The weight of the regressor in its average with the constant, from 0 to 1. It is near 1 if
+        the regressor is significantly better than the constant on held-out reports. At 0, every
+        prediction is the constant, and `fit` issues a warning.
     n_features_in_ : int
         Number of features, if the fitted regressor has this attribute.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -92,7 +93,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
     See Also
     --------
-    LabelDPClassifier : For classes.
+    LabelDPClassifier : For labels that are classes.
     CorrectedRidge : For features that are private.
 
     Notes
@@ -168,7 +169,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Returns
         -------
         LocalMean
-            An oracle with the declared bounds, or with the bounds that `fit` has learned.
+            The unfitted oracle, with the declared bounds or the bounds that `fit` has learned.
         """
         bounds = getattr(self, "bounds_", None) if self.bounds is None else self.bounds
         return self._oracle(bounds)
@@ -229,7 +230,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
     ) -> Self:
-        """Train on labels, which this method randomizes, or on reports.
+        """Train on true labels, which this method randomizes first, or on reports.
 
         Privacy: spends epsilon of each user if `y` contains labels; nothing if it contains reports.
 
@@ -286,7 +287,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return self
 
     def _supported(self, X: Any, z: np.ndarray, weights: np.ndarray, routed: dict) -> float:
-        """Return the weight of the regressor that held-out reports support."""
+        """Return the weight of the regressor against the constant, by held-out reports."""
         if len(z) < 2 * _N_FOLDS:
             return 0.0
         folds = list(KFold(_N_FOLDS, shuffle=True, random_state=0).split(z))
@@ -317,14 +318,14 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers.
+            The predicted labels.
         """
         check_is_fitted(self)
         predicted = np.clip(self.estimator_.predict(X), *self.bounds_)
         return self.constant_ + self.weight_ * (predicted - self.constant_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the coefficient of determination, from reports without the bias of their noise.
+        """Return the coefficient of determination; from reports, corrected for their noise.
 
         Parameters
         ----------
@@ -355,11 +356,12 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
     ) -> Any:
         """Estimate, from reports, the R squared that true labels would have.
 
-        The estimate uses the ratio of unbiased estimates of the mean squared error and the variance
-        of the labels. The estimated variance is too noisy if it is within two standard errors of 0,
-        and it does not exist if reports have only two values (epsilon below 0.2). In both cases the
-        maximum variance between the bounds replaces it. The score is then nearer to 0 than R
-        squared, it ranks models in the same order, and its standard error is nan.
+        The score is 1 minus the ratio of unbiased estimates of the mean squared error and the
+        variance of the labels. The estimated variance is too noisy if it is within two standard
+        errors of 0, and it does not exist if reports have only two values (epsilon below 0.2). In
+        both cases the largest possible variance of numbers between the bounds is used instead. The
+        score is then nearer to 0 than R squared, ranks models in the same order, and has the
+        standard error nan.
 
         Parameters
         ----------
@@ -450,19 +452,21 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         refuse_reports(y, self._name, 'use input="reports"')
         array = np.asarray(y)
         if array.dtype.kind == "c":  # scikit-learn's error would show the labels
-            raise ValueError(f"Complex data not supported: {self._name} needs numbers.")
+            raise ValueError(
+                f"Complex data not supported: {self._name} needs real numbers. Convert the labels."
+            )
         if array.ndim == 2 and array.shape[1] > 1:
             raise ValueError(
                 f"{self._name} needs one number per user, got y of shape {array.shape}. Train one "
-                "regressor for each number, with a part of epsilon, because all numbers of a user "
-                "share one epsilon."
+                "regressor for each number, and divide epsilon among them, because all numbers of "
+                "a user share one epsilon."
             )
         labels = column_or_1d(array, warn=True)
         assert_all_finite(labels, input_name="y")
         return labels
 
     def _constant(self, z: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean of the labels; the noisier it is, the nearer to the bounds' midpoint."""
+        """Return the mean of decoded reports, shrunk to the bounds' midpoint if it is noisy."""
         # The posterior mean under a normal prior with the mean and the variance of the uniform
         # distribution between the bounds.
         low, high = self.bounds_
@@ -474,7 +478,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
     def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
-        """Return the codes of reports, which may be integers or decoded numbers."""
+        """Return the codes of reports, also if the reports are decoded numbers."""
         array: Any = column_or_1d(np.asarray(reports))
         if array.dtype.kind != "f":
             return protocol.check(reports)
@@ -485,8 +489,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         is_other = ~(np.abs(values[codes] - array) <= _ROUNDING * (high - low))
         if is_other.any():
             raise ValueError(
-                f"{self._name} cannot have made these reports: {array[is_other][0]:g} is none of "
-                f"the {len(values)} numbers that decoded reports can have with "
+                f"{self._name} cannot have made these reports: {array[is_other][0]:g} is not one "
+                f"of the {len(values)} possible values of decoded reports with "
                 f"epsilon={self.epsilon:g} and bounds=({low:g}, {high:g}). Pass the output of "
                 "privatize or decode for the same parameters."
             )
@@ -498,5 +502,5 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
 
 def _error_of_mean(values: np.ndarray, shares: np.ndarray) -> float:
-    """Return the standard error of a weighted mean."""
+    """Return the standard error of the weighted mean of some values."""
     return math.sqrt(shares**2 @ (values - shares @ values) ** 2)

@@ -21,7 +21,7 @@ _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance co
 
 
 class _LabelMetric(NamedTuple):
-    """A score of predictions, if each row has a weight for each class instead of a label."""
+    """A score of predictions, computed from corrected labels (a weight for each class)."""
 
     # The function receives the weights, of shape (n, n_classes), and the predictions. It returns
     # the score if the score is a mean over rows. If the score is a mean of ratios, it returns the
@@ -59,7 +59,7 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 
 
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """Return the share of correctly ordered pairs of users from different classes."""
+    """Return the fraction of pairs of users from different classes with the right order."""
     # Reports of different users are independent, so the sum over pairs of different users is
     # unbiased. Pairs of a user with the same user are subtracted. The rows are sorted by the
     # decision.
@@ -97,17 +97,17 @@ def label_dp_score(
 ) -> Any:
     """Estimate, from randomized labels, the score of predictions on the true labels.
 
-    Each user counts with a :func:`corrected label <corrected_labels>`. Accuracy, log loss and Brier
-    score are means over users, and therefore unbiased. In addition to the sampling error of n true
-    labels, randomization adds noise with a standard error of about
-    ``sqrt(q (1 - q) / n) / (p - q)`` for an accuracy of two classes: .011 for 10,000 users at
-    epsilon 1. So an accuracy may be above 1.
+    The score uses a :func:`corrected label <corrected_labels>` for each user. Accuracy, log loss
+    and Brier score are means over users, and therefore unbiased. In addition to the sampling error
+    of n true labels, randomization adds noise with a standard error of about ``sqrt(q (1 - q) / n)
+    / (p - q)`` for an accuracy of two classes: .011 for 10,000 users at epsilon 1. So an accuracy
+    may be above 1.
 
     The other scores are ratios of such means. With a rare class, the noise is large compared with
     the denominator, and the ratio is neither unbiased nor normally distributed. Therefore the score
-    is the middle of Fieller's interval [1]_, cut to [0, 1]; its difference from the ratio of the
-    sums vanishes as the number of users, or epsilon, grows. If a denominator is within two standard
-    errors of 0, the interval is not bounded, and the score is nan.
+    is the middle of Fieller's interval of the ratio [1]_, cut to [0, 1]. Its difference from the
+    ratio vanishes as the number of users, or epsilon, grows. If a denominator is within two
+    standard errors of 0, the interval is not bounded, and the score is nan.
 
     Privacy: costs none, because it uses reports.
 
@@ -115,14 +115,14 @@ def label_dp_score(
     ----------
     metric : {"accuracy", "balanced_accuracy", "f1", "neg_brier_score", "neg_log_loss", \
 "precision", "recall", "roc_auc"}
-        A score, defined as in scikit-learn; greater is better. "f1", "precision", "recall" and
-        "roc_auc" are for two classes; the second is the positive class.
+        The score, defined as in scikit-learn; greater is better. "f1", "precision", "recall" and
+        "roc_auc" are for two classes; the second of the sorted classes is the positive class.
     reports : array-like of shape (n_samples,) or (n_samples, subset_size)
         Randomized labels, or sets of labels, of users outside of the training data.
     predictions : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Predicted labels; probabilities in the order of the sorted classes for "neg_brier_score" and
-        "neg_log_loss"; for "roc_auc", decisions that increase with the probability of the second
-        class.
+        For "neg_brier_score" and "neg_log_loss", probabilities in the order of the sorted classes.
+        For "roc_auc", numbers that increase with the probability of the second class. For all other
+        metrics, predicted labels.
     epsilon : float
         The privacy budget with which the reports were randomized, > 0.
     classes : array-like of shape (n_classes,)
@@ -149,7 +149,7 @@ def label_dp_score(
     Warns
     -----
     UserWarning
-        If the score is nan, because a class may have no users.
+        If the score is nan, because the noise does not exclude that a denominator is 0.
 
     References
     ----------
@@ -179,7 +179,7 @@ def label_dp_score(
     n_classes = len(channel.classes)
     if label_metric.is_binary and n_classes > 2:
         raise ValueError(
-            f'The score {metric!r} is for two classes, got {n_classes}. Use "accuracy", '
+            f'The score {metric!r} is for two classes, got {n_classes} classes. Use "accuracy", '
             '"balanced_accuracy", "neg_brier_score" or "neg_log_loss".'
         )
     labels = channel.corrected(channel.encode(reported, name))
@@ -187,8 +187,8 @@ def label_dp_score(
     shape = (len(labels), n_classes) if label_metric.needs == "probabilities" else (len(labels),)
     if predicted.shape != shape:
         raise ValueError(
-            f"{name} needs predictions of shape {shape}, got {predicted.shape}. Pass one "
-            "prediction for each report."
+            f"{name} needs predictions of shape {shape}, got the shape {predicted.shape}. Pass "
+            "one prediction for each report."
         )
     # The share of noise in the variance of the labels. A true label equals its square, so the
     # difference of both is noise.
@@ -210,7 +210,7 @@ def label_dp_score(
         score, error = _mean_ratio(score, replicates, noise)
     if np.isnan(score):
         warnings.warn(
-            f"{name} is nan, because its denominator, an estimated number of users, is within two "
+            f"{name} is nan because its denominator, an estimated number of users, is within two "
             "standard errors of 0. Collect more reports, or use a larger epsilon.",
             stacklevel=2,
         )
@@ -218,7 +218,7 @@ def label_dp_score(
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-    """Return the score without each group of users in turn (jackknife)."""
+    """Return, for each group of users, the score of all other users (jackknife)."""
     n_groups = min(_N_GROUPS, len(labels))
     # The groups are random, because neighboring rows of the data may be similar.
     group = np.random.default_rng(0).permutation(len(labels)) % n_groups
@@ -227,7 +227,7 @@ def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.n
 
 
 def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple[float, float]:
-    """Return the mean of ratios and its standard error, by Fieller's interval of each ratio."""
+    """Return the mean of several ratios and its standard error, from Fieller's intervals."""
     # All variances are multiplied by the share of noise, and the width is divided by its square
     # root, so that scores of true labels are the plain ratios.
     part, whole = sums
@@ -249,9 +249,9 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
 
 
 def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Fieller's interval of each ratio; nan if the denominator may be 0.
+    """Return Fieller's interval of each ratio part / whole; nan if the whole may be 0.
 
-    Shapes: part and whole (...), margins (2, 2, ...) -> (...), (...).
+    Shapes: part and whole (...), margins (2, 2, ...) -> lower ends (...), upper ends (...).
     margins: covariance of part and whole, times the square of the critical value (the allowed
     number of standard errors).
     """
@@ -280,8 +280,8 @@ def make_label_dp_scorer(
     metric : str, default="neg_log_loss"
         As for :func:`label_dp_score`.
     epsilon : float, default=None
-        The privacy budget with which the labels were randomized, for classifiers without this
-        parameter; the labels are then reports. If None, the epsilon of the
+        The privacy budget with which the labels were randomized. Pass it for classifiers without
+        this parameter; the labels of the search are then reports. If None, use the epsilon of the
         :class:`LabelDPClassifier`.
     classes : array-like of shape (n_classes,), default=None
         All possible labels. If None, the classes of the classifier.
@@ -376,7 +376,7 @@ def _metric(name: str) -> _LabelMetric:
 
 
 def _label_classifier(estimator: Any) -> Any:
-    """Return the LabelDPClassifier that an estimator is or ends with, or None."""
+    """Return the LabelDPClassifier that is the estimator or its last step, or None."""
     _, last = steps_to_last(estimator)
     if hasattr(last, "best_estimator_"):
         return _label_classifier(last.best_estimator_)

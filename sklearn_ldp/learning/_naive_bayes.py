@@ -1,4 +1,4 @@
-"""Naive Bayes from private tables of (feature, class), with one randomized report per user."""
+"""Naive Bayes learned from private tables (feature, class); each user sends one report."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ _HOPELESS = 10.0  # a fit raises an error if the standard error of a frequency i
 
 
 class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
-    """Naive Bayes classifier from private records: each user sends one report, at the full epsilon.
+    """Naive Bayes classifier for private features and labels; each user sends one report.
 
     Features and labels are all private. Each user draws one of the features with public
     probabilities, and reports the value of this feature together with the class, as one category of
     a :class:`~sklearn_ldp.MarginalOracle` with the tables (feature, class). These tables give
-    P(class), pooled over all tables, and the evidence of each value of a feature for each class.
-    The evidence is shrunk according to its noise, so values dominated by noise have no effect. The
-    sum over features is scaled down, because features are correlated.
+    P(class), combined from all tables, and the evidence of each value of a feature for each class,
+    log P(class | value) / P(class). The evidence is shrunk according to its noise, so values
+    dominated by noise have no effect. The sum of the evidence over features is multiplied by a
+    factor below 1, because features are correlated.
 
     `fit` collects reports and learns in one step. In a deployment, clients and servers use the
     oracle that `oracle` returns, with its files, checkpoints and merges. `fit_tables` then learns
@@ -61,7 +62,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
     domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each feature: any argument of :class:`~sklearn_ldp.Domain`, such as
+        The public domain of each feature, as an argument of :class:`~sklearn_ldp.Domain`, such as
         ``Domain.bins([20, 40, 60])`` for a number. Few, coarse and carefully chosen categories
         improve the model more than any other choice. "auto", for all features or for a feature in
         the mapping, uses the levels that a column of a data frame declares. Features without an
@@ -85,9 +86,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted if they were declared in `classes`.
     class_prior_ : ndarray of shape (n_classes,)
-        Estimated P(class).
+        Estimated probability of each class.
     feature_log_lift_ : dict of str to ndarray of shape (n_categories, n_classes)
-        Logarithm of P(class | value) / P(class) of each feature, shrunk; 0 is no evidence.
+        For each feature, the shrunken logarithm of P(class | value) / P(class); 0 is no evidence.
     slope_ : float
         The factor of the sum over features, in [0, 1]. At 0 the tables do not confirm the evidence,
         and the prediction for every user is the most frequent class.
@@ -102,8 +103,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    LabelDPClassifier : For public features: much more accurate.
-    LatentClasses : A model of all columns; its synthetic rows train any classifier.
+    LabelDPClassifier : Much more accurate, if the features are public.
+    LatentClasses : A model of all columns, whose synthetic rows can train any classifier.
 
     Notes
     -----
@@ -112,15 +113,15 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
     deviations :math:`s_j` under the naive model. The sum over features is multiplied by two
     factors. The first is :math:`\\sum s_j^2 / (\\sum s_j^2 + \\rho \\sum_{j \\neq k} s_j s_k)`,
     where :math:`\\rho` is `correlation`: the sum is then calibrated if the terms are normal and
-    equally correlated. The second is the share of the evidence that the tables confirm, minus a
-    third of a standard error. It uses an estimate of the gain in log likelihood, without the bias
-    from learning on the same tables. The three methods are unpublished; the notes on learning have
-    the measurements.
+    equally correlated. The second is the fraction of the evidence that the tables confirm, minus a
+    third of a standard error. This fraction is computed from an estimate of the gain in log
+    likelihood, without the bias from learning on the same tables. The three methods are
+    unpublished; the notes on learning have the measurements.
 
     With fewer than a thousand users and epsilon up to 1, collect the class only, without features.
-    Class shares are sums over cells of tables here, and are noisier than shares from users who
-    report only their class. In three collections, this cost up to 0.04 of log loss (notes on weak
-    data).
+    Here class frequencies are sums over cells of tables, and are noisier than frequencies from
+    users who report only their class. In three collections, this increased the log loss by up to
+    0.04.
 
     References
     ----------
@@ -222,7 +223,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         X : data frame, or array-like of shape (n_samples, n_features)
             One row per user.
         y : array-like of shape (n_samples,)
-            Their labels.
+            The labels of these users.
         sample_weight : array-like of int of shape (n_samples,), default=None
             The number of users of each row.
 
@@ -265,13 +266,13 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         """Return the oracle of features and label, without users."""
         if _LABEL in features.columns:
             raise ValueError(
-                f"{self._name} needs another name for the feature {_LABEL!r}, because the label "
-                "has this name. Rename the feature."
+                f"{self._name}: a feature must not be named {_LABEL!r}, because the label has this "
+                "name. Rename the feature."
             )
         if classes is None:
             raise ValueError(
-                f"{self._name} needs its classes, because clients and servers must use the same "
-                "classes. Declare them in classes=."
+                f"{self._name} needs all classes, because clients and servers must use the same "
+                "classes. Pass all labels as classes=."
             )
         label = Domain.of(checked_classes(classes, self._name), self._name)
         return MarginalOracle(
@@ -326,8 +327,8 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         if label is None or not estimates:
             raise ValueError(
                 f"{self._name} needs tables of features together with {target!r} that have users, "
-                f"but there is none in {tables.names}. Choose another target=, or collect such "
-                "tables."
+                f"but the tables {tables.names} contain none. Pass another target=, or collect "
+                "such tables."
             )
         if not all(table.is_raw and table.noise is not None for table in estimates.values()):
             raise ValueError(
@@ -400,7 +401,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
+            The result, with columns in the order of `classes_`.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -415,7 +416,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
+            The result, with columns in the order of `classes_`.
         """
         return log_softmax(self.predict_joint_log_proba(X), axis=1)
 
@@ -430,7 +431,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Not normalized.
+            The scores, which are not normalized to probabilities.
         """
         check_is_fitted(self)
         codes = self._features.encode(read_once(X), self._name)
@@ -443,7 +444,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 # -- tables -----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _FeatureTable:
-    """The estimated joint frequencies of a feature and the class."""
+    """The table (feature, class): estimated joint frequencies, and their noise."""
 
     name: Any
     cells: np.ndarray  # (n_values, n_classes): frequencies, of which some may be negative
@@ -460,7 +461,7 @@ class _FeatureTable:
 
 
 def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_FeatureTable]:
-    """Return the least-squares fit to all tables in which they have the same class shares."""
+    """Change all tables by least squares so that they have the same class frequencies."""
     n_classes = features[0].cells.shape[1]
     cells, _ = consistent_tables(
         sizes=[*(len(feature.cells) for feature in features), n_classes],
@@ -486,7 +487,7 @@ def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
 
 
 def _learned(column: Any, name: str) -> Domain:
-    """Learn a domain from raw values: the declared levels, categories, or bins of a number."""
+    """Return a column's domain: declared levels, or else categories or bins of its values."""
     values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
@@ -497,7 +498,7 @@ def _learned(column: Any, name: str) -> Domain:
 
 
 def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
-    """Return the variances of cells given the row sums, adjusted because all cells sum to 1."""
+    """Return the variances of cells given the row sums, scaled because all cells sum to 1."""
     # The sampling of users changes all cells of a value by the same factor, and not the class
     # shares within the value.
     f = norm_sub(table.ravel()).reshape(table.shape)
@@ -532,9 +533,9 @@ def log_lifts(
     -> (n_values, n_classes).
     table: estimated joint frequencies; some may be negative.
     std: standard deviations of the cells, > 0.
-    Returns: the lifts, and their gains in log likelihood: the expected gain under the posterior,
-    an unbiased estimate of the gain from the table, and its variance. These are the columns of
-    `gains` in `confirmed`.
+    Returns: the lifts, and three numbers about their gain in log likelihood: the expected gain
+    under the posterior, an unbiased estimate of the gain from the table, and the variance of this
+    estimate. The function `confirmed` uses these three numbers.
     """
     # For a class of probability c, the cell of a value minus c times the sum of its row is
     # .. math:: f(v) \, (P(c \mid v) - c),
@@ -593,11 +594,11 @@ def log_lifts(
 
 
 def confirmed(gains: np.ndarray) -> float:
-    """Return the share of the evidence of all features that the tables confirm.
+    """Return the fraction of the evidence of all features that the tables confirm.
 
     Shapes: gains (n_features, 3).
-    Returns: the ratio of the estimated gain, minus a part of its standard error, to the expected
-    gain; in [0, 1]. The estimated gain of a feature is cut at its expected gain, so that one
+    Returns: (the estimated gain - 0.35 times its standard error) / the expected gain, clipped to
+    [0, 1]. The estimated gain of a feature is cut at its expected gain, so that one
     feature cannot compensate for others.
     """
     expected, estimated, variances = gains.T
@@ -608,7 +609,7 @@ def confirmed(gains: np.ndarray) -> float:
 def slope(
     lifts: Sequence[np.ndarray], frequencies: Sequence[np.ndarray], correlation: float
 ) -> float:
-    """Return the factor that makes the sum of the features' log odds calibrated.
+    """Return the factor with which the sum of the features' log odds becomes calibrated.
 
     Shapes: lifts (n_values, n_classes), frequencies (n_values,).
     """

@@ -38,7 +38,7 @@ _KEY = os.urandom(32)
 
 
 class _AllColumns(ColumnOracle):
-    """The survey that randomizes the reports, with the name of the public class in errors."""
+    """The survey that randomizes all columns; its errors name `PrivatizedColumns`."""
 
     _name = "PrivatizedColumns"
 
@@ -78,9 +78,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     .. math:: Z_v = \\frac{[\\text{the report supports } v] - q}{p - q},
 
-    with the exact support probabilities p and q of the column's oracle. The expectation of
-    :math:`Z_v` is 1 for the user's own category and 0 for the others. So sums over users are
-    unbiased, and also sums of products with public values or with indicators of *another* column.
+    with the exact support probabilities p and q of the column's oracle. A report supports v if it
+    counts as evidence for v, which has the probability p for the user's own category and q for each
+    other one. The expectation of :math:`Z_v` is 1 for the user's own category and 0 for the others.
+    So sums of indicators over users are unbiased, and also sums of their products with public
+    values or with indicators of *another* column.
     Products of indicators of the same column are biased: a model that uses them needs a correction,
     such as :class:`CorrectedRidge`.
 
@@ -96,11 +98,11 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of a user's whole report, on all columns together, > 0.
     domains : "auto" or mapping of str to categories, default="auto"
-        The public domain of each column: any argument of :class:`~sklearn_ldp.Domain`. "auto", for
-        all columns or for a column in the mapping, uses the levels that a column of a data frame
-        declares (categorical dtypes). Columns of the data frame without an entry in the mapping are
-        "auto". Without declared levels, `fit` learns a domain from the raw values, which leaks the
-        values that occur and is for simulations only.
+        The public domain of each column, as an argument of :class:`~sklearn_ldp.Domain`. "auto",
+        for all columns or for a column in the mapping, uses the levels that a column of a data
+        frame declares (categorical dtypes). Columns of the data frame without an entry in the
+        mapping are "auto". Without declared levels, `fit` learns a domain from the raw values,
+        which leaks the values that occur and is for simulations only.
     oracle : "best", oracle or mapping of str to oracle, default="best"
         The oracle of each column, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
         with the minimum total variance of the indicators.
@@ -114,12 +116,13 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     slices_ : dict of str to range
-        The columns of the output that belong to each column. Pass them as the parameter `private`
-        of :class:`CorrectedRidge` (if the private columns are the first columns of its input).
+        For each column of the input, the positions of its indicators in the output. Pass this dict
+        as the parameter `private` of :class:`CorrectedRidge` (if these indicators are the first
+        columns of its input).
     oracles_ : dict of str to oracle
         The unfitted oracle of each column; its `epsilon` is the column's part of the budget.
     n_features_in_ : int
-        Number of columns, or of integers in a report.
+        Number of columns of X; with ``input="reports"``, number of integers in a report.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, in the order of `domains`, if the values seen in `fit` had names.
 
@@ -186,8 +189,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """Return the protocol of clients and server, for files of reports.
 
         ``ColumnOracle(strategy="split-budget")`` has the same protocol, and estimates frequencies
-        from the same reports. Files of reports are shuffled to hide the senders. If a report
-        belongs to a public row, store both in the same row of a table instead.
+        from the same reports. Files of reports are shuffled to hide the senders. If each report
+        belongs to a row of public features, store both in the same row of a table instead.
 
         Parameters
         ----------
@@ -326,7 +329,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._indicators(rows)
 
     def true_indicators(self, X: Values) -> np.ndarray:
-        """Return the exact indicators of true values, in the same columns, without any noise.
+        """Return the indicators of true values without noise, in the columns of `transform`.
 
         Privacy: not private. This method is for simulations, for predictions on the client, and
         for rows that the server has anyway.
@@ -365,7 +368,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_indicators,)
-            Such as "state_CA", column by column.
+            Names such as "state_CA", in the order of the output.
         """
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
@@ -392,17 +395,16 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
     def _supporting(self, protocol: Any) -> Protocol:
-        """Return the protocol if its reports support categories, or else raise TypeError."""
+        """Return the protocol; raise TypeError if its reports cannot become indicators."""
         if not all(isinstance(channel, Channel) for channel in protocol.mechanism.mechanisms):
             raise TypeError(
-                f"{self._name} needs reports that support categories, with known p and q, but "
-                f"reports of {self.oracle!r} do not. Use oracle='best', or an oracle such as GRR "
-                "or OUE."
+                f"{self._name} needs an oracle whose reports support categories with known p and "
+                f"q, got {self.oracle!r}. Pass oracle='best', or an oracle such as GRR() or OUE()."
             )
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
-        """Fit, and return the codes of the values, or the checked reports."""
+        """Fit; return the checked reports, or the integer codes of values."""
         self._validate_params()
         X = read_once(X)
         reads_values = self.input == "values"
@@ -428,13 +430,13 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
-        """Return the codes of the values, or the checked reports."""
+        """Check X; return its reports, or the integer codes of its values."""
         if self.input == "reports":  # reports have the protocol of ColumnOracle
             return replace(protocol, name=ColumnOracle.__name__).check(X)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
-        """Return the indicators of reports, or of codes, which are randomized first."""
+        """Return the indicators of reports; codes of values are randomized first."""
         mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
@@ -451,12 +453,12 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
 
 def _slices(domain: RecordDomain) -> dict[Any, range]:
-    """Return the columns of the indicators of each column."""
+    """Return, for each column, the positions of its indicators in the output."""
     ends = np.cumsum([0, *domain.sizes]).tolist()
     ranges = (range(start, stop) for start, stop in pairwise(ends))
     return dict(zip(domain.columns, ranges, strict=True))
 
 
 def _digest(codes: np.ndarray) -> bytes:
-    """Return a digest of rows; without the key of this process, it cannot be compared."""
+    """Return a digest of rows, keyed so that it is meaningless outside of this process."""
     return hashlib.blake2b(np.ascontiguousarray(codes).data, key=_KEY).digest()

@@ -1,4 +1,4 @@
-"""The base of the searches, which compare the errors of candidates and fit the best one."""
+"""Base class of the searches, which compare the errors of candidates and fit the best one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
 
 
 def default_candidates() -> list[BasePostProcessor]:
-    """Return the post-processors for any domain, with default parameters, the simplest first.
+    """Return the post-processors that suit any domain, with default parameters, simplest first.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def default_candidates() -> list[BasePostProcessor]:
 
 
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
-    """Return post-processors that can use the queries; `knows` selects the applicable ones.
+    """Return post-processors that may be able to use the queries; `knows` selects among them.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def as_candidates(candidates: Candidates, name: str) -> list:
         parameters for each class. A key is a class, or the name of a class of the package, as in
         ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
     name : str
-        The class or function that errors name.
+        The class or function that error messages name.
 
     Returns
     -------
     list of post-processors or Pipelines
-        At least one.
+        The candidates; the list is not empty.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def as_candidates(candidates: Candidates, name: str) -> list:
 
 
 def _steps(candidate: Any) -> list:
-    """Return the steps of a Pipeline, or the post-processor itself."""
+    """Return the list of steps of a Pipeline, or a list with the post-processor itself."""
     is_pipeline = isinstance(candidate, Pipeline)
     return [step for _, step in candidate.steps] if is_pipeline else [candidate]
 
@@ -180,15 +180,15 @@ _TASK = 100_000  # frequencies that a task post-processes, in about a tenth of a
 
 _PARAGRAPHS = {
     "n_jobs": """n_jobs : int, default=None
-    Number of joblib workers. The result does not depend on it.""",
+    Number of joblib workers. It does not change the result.""",
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
     One row per candidate, in columns as in `cv_results_` of scikit-learn: "candidate" (its name),
     "params", "mean_test_score" (minus the mean error; larger is better), "std_test_score" and
     "split0_test_score", .. (over the collections, splits or draws), "rank_test_score" (1 is
-    best). The dict and the search print as a table, best candidate first. In the table, "+-" is
-    the standard error over collections, splits or draws; it does not include the noise of the
+    best). The dict and the search are printed as a table, best candidate first. In the table, "+-"
+    is the standard error over collections, splits or draws; it does not include the noise of the
     estimate.""",
     "best": """best_index_ : int
     Row of the chosen candidate.
@@ -202,7 +202,7 @@ best_estimator_ : post-processor
 
 
 class Case(NamedTuple):
-    """Estimates to post-process, and the frequencies that their answers are compared with."""
+    """Input of a comparison: estimates to post-process, and frequencies to compare with."""
 
     estimate: FrequencyEstimate
     frequencies: np.ndarray
@@ -220,9 +220,10 @@ class Judgment(NamedTuple):
     Parameters
     ----------
     errors : ndarray of shape (n_errors,)
-        An error for each row of each case.
+        The error of each row of each case.
     answers : ndarray, dict of ndarray or None
-        The candidate's answers, if the choice depends on them; a dict for a set of estimates.
+        The candidate's answers to the queries, or None if the choice does not depend on them. For a
+        set of estimates, a dict from the name of each estimate to its answers.
     """
 
     errors: np.ndarray
@@ -237,9 +238,9 @@ class Choice(NamedTuple):
     results : SearchResults
         The table of all candidates.
     chosen : int
-        Row of the chosen candidate.
+        Row of the chosen candidate in `results`.
     rule : str
-        A sentence on why the chosen candidate does not rank first, or "".
+        A sentence that explains why the chosen candidate does not rank first; "" if it does.
     """
 
     results: SearchResults
@@ -252,9 +253,9 @@ class BaseSearch(BasePostProcessor):
 
     A search judges all candidates on the same cases, and chooses one by their errors
     (`_fit_process` and `_search`). A subclass defines `_make_cases`, `_judge` and `_choose`. It may
-    override `_refit`, if the result is not simply the estimate after the chosen candidate,
-    `_completed`, if the search has the noise of the estimate as a parameter, and
-    `_make_cases_of_set`, if the search can judge candidates that process whole sets.
+    override `_refit` (if the result is not simply the estimate after the chosen candidate),
+    `_completed` (if the search has a parameter for the noise of the estimate), and
+    `_make_cases_of_set` (if the search can judge candidates that process whole sets).
     """
 
     _parameter_constraints: dict = {
@@ -283,7 +284,7 @@ class BaseSearch(BasePostProcessor):
         fill_in(cls, **_PARAGRAPHS)
 
     def __str__(self) -> str:
-        """Return the parameters, and the results of a fitted search."""
+        """Return the repr of the search; after fit, also the table of results."""
         if not hasattr(self, "results_"):
             parts = getattr(self, "estimators_", {})
             return "\n\n".join([repr(self), *(f"{name}: {part}" for name, part in parts.items())])
@@ -301,20 +302,21 @@ class BaseSearch(BasePostProcessor):
 
     @property
     def expected_error_(self) -> Any:
-        """The root mean squared error to expect of the answers, whatever the metric is.
+        """The expected root mean squared error of the answers, also if another metric was used.
 
         An :class:`~sklearn_ldp.model_selection.ExpectedError` with the attributes `value`; `low`
         and `high`, the ends of a range that contains the true error in about 80 % of settings; and
         `raw`, the error of the raw estimate. The scores in `results_` are errors on simulated
         users, or include the noise of held-out reports, so they are not errors to expect. For a
-        set of estimates, this is a dict by the names of its parts.
+        set, this is a dict from the name of each estimate to its ExpectedError.
         """
         check_is_fitted(self, "estimate_")
         if isinstance(self.estimate_, EstimateSet):
             if not hasattr(self, "estimators_"):
                 raise AttributeError(
                     f"{type(self).__name__} has no expected_error_ because one candidate was "
-                    "chosen for a whole set. Search a part alone, such as estimates['age']."
+                    "chosen for a whole set. To get it, fit the search to a single estimate of the "
+                    "set, such as estimates['age']."
                 )
             return {name: search.expected_error_ for name, search in self.estimators_.items()}
         fitted, error = self._expected
@@ -329,15 +331,15 @@ class BaseSearch(BasePostProcessor):
     @property
     @abstractmethod
     def _error_name(self) -> str:
-        """The name of the errors on the axis of a plot."""
+        """The label of the errors on the axis of a plot."""
 
     # -- the search -----------------------------------------------------------------------------
     def _fit_process(self, estimate):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
-                f"{type(self).__name__} got an estimate of 1 feature(s), that is one category, so "
-                "there is nothing to choose. Pass an estimate of at least two categories."
+                f"{type(self).__name__} got an estimate of 1 feature(s), i.e. one category, whose "
+                "frequency is always 1. Pass an estimate of at least two categories."
             )
         with each_warning_once():
             cases = self._make_cases(estimate)
@@ -347,7 +349,7 @@ class BaseSearch(BasePostProcessor):
             return self._search(candidates, cases, estimate)
 
     def _search(self, candidates: list, cases: list, estimate: Any) -> Any:
-        """Judge the candidates, choose one, and return the estimate (or set) after this one."""
+        """Judge the candidates, choose the best, and return the estimate (or set) after it."""
         judgments = self._judge_each(candidates, cases, self._judge(estimate))
         choice = self._choose(candidates, judgments, cases, estimate)
         is_raw = [isinstance(candidate, pp.Base) for candidate in candidates]
@@ -362,7 +364,7 @@ class BaseSearch(BasePostProcessor):
 
     @abstractmethod
     def _judge(self, estimate: Any) -> Callable[[Any, list], Judgment]:
-        """Return a function of a candidate and all cases, which workers can unpickle."""
+        """Return a function of (candidate, cases) that can be pickled for joblib workers."""
 
     @abstractmethod
     def _choose(
@@ -415,8 +417,8 @@ class BaseSearch(BasePostProcessor):
         """Return cases that are whole sets, on which candidates are judged."""
         name = candidate_name(seeing_whole_sets(self.candidates)[0])
         raise ValueError(
-            f"{type(self).__name__} judges each table alone, but its candidate {name} needs all "
-            "tables together. To judge whole sets by their shards, use HeldOutSearch."
+            f"{type(self).__name__} judges each table of a set separately, but its candidate "
+            f"{name} processes all tables together. Use HeldOutSearch, which can judge whole sets."
         )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
@@ -435,7 +437,7 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.transform(self._completed(estimate))
 
     def _completed(self, estimate: Any) -> Any:
-        """Return the estimate, with the noise that is a parameter of the search."""
+        """Return the estimate; if the search has a parameter for its noise, with this noise."""
         return estimate
 
     def __sklearn_tags__(self) -> Any:
@@ -445,14 +447,14 @@ class BaseSearch(BasePostProcessor):
 
 
 def _judge_some(judge: Callable, candidates: list, cases: list) -> list[tuple[int, Judgment]]:
-    """Return the judgments of numbered candidates, each with its number."""
+    """Return pairs of the number and the judgment of each numbered candidate."""
     return [(number, judge(candidate, cases)) for number, candidate in candidates]
 
 
 def suitable_candidates(
     candidates: list, queries: Queries | None, estimates: list[FrequencyEstimate]
 ) -> list:
-    """Return the candidates that "all" means for these queries and estimates.
+    """Return the candidates that ``candidates="all"`` means for these queries and estimates.
 
     Parameters
     ----------
@@ -487,25 +489,25 @@ def suitable_candidates(
 
 
 def refuse_changed(estimate: FrequencyEstimate, name: str) -> None:
-    """Raise ValueError if the estimate is not raw.
+    """Raise ValueError if the estimate has been post-processed.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
         An estimate.
     name : str
-        Class of the search, which the error names.
+        Class name of the search, for the error message.
     """
     if not estimate.is_raw:
         raise ValueError(
-            f"{name} needs a raw estimate, but this one has been changed by "
+            f"{name} needs a raw estimate, got an estimate that was post-processed by "
             f"{' and '.join(estimate.postprocessors)}. Pass the estimate that the oracle "
-            "returned, and make the first step a part of each candidate (a Pipeline)."
+            "returned. To apply a post-processor first, make each candidate a Pipeline."
         )
 
 
 def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
-    """Return the candidate that others replace only if they are significantly better.
+    """Return the index of the default: another candidate must be significantly better.
 
     Parameters
     ----------
@@ -519,7 +521,8 @@ def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -
     Returns
     -------
     int or None
-        The last reference that uses the queries, otherwise the first reference, if there is one.
+        References are candidates whose `is_reference` is true. The result is the last reference
+        that uses the queries, otherwise the first reference; None if there is no reference.
     """
     references = [
         i
@@ -531,20 +534,20 @@ def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -
 
 
 def rule_text(names: np.ndarray, *, best: int, default: int, lead: str, demand: str) -> str:
-    """Return a sentence on the rule of a choice, or "" if the default ranks first.
+    """Return a sentence that explains a choice; "" if the default ranks first.
 
     Parameters
     ----------
     names : ndarray of str of shape (n_candidates,)
         Names of the candidates.
     best : int
-        The candidate that ranks first.
+        Index of the candidate that ranks first.
     default : int
-        The candidate that others replace only if they are significantly better.
+        Index of the default, which another candidate replaces only if it is significantly better.
     lead : str
-        How much better the first candidate is.
+        Text that states how much better the first candidate is than the default.
     demand : str
-        How much better a candidate must be.
+        Text that states how much better a candidate must be to replace the default.
 
     Returns
     -------
@@ -581,7 +584,7 @@ def mean_over_rows(judgments: list[Judgment], n_rows: int, n_populations: int = 
 
 
 class SearchResults(dict[str, np.ndarray]):
-    """One row per candidate; the repr is a table of the best candidates.
+    """Results of a search with one row per candidate; the repr shows the best candidates.
 
     Attributes
     ----------
@@ -619,14 +622,14 @@ class SearchResults(dict[str, np.ndarray]):
 
 
 def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
-    """Return one row per candidate, like GridSearchCV's cv_results_.
+    """Return a table with one row per candidate, like the `cv_results_` of GridSearchCV.
 
     Parameters
     ----------
     candidates : list of post-processors
         All candidates.
     errors : ndarray of shape (n_candidates, n_splits)
-        Their errors in each collection, split or draw.
+        The error of each candidate in each collection, split or draw of noise.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Simulated users and errors: whole numbers of users, correlated errors, errors of answers."""
+"""Simulation of the noise of an estimate: true frequencies, correlated errors, answers."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ _PRECISE = 1e-3  # relative to the length of a draw
 
 
 def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return the possible frequencies nearest to raw values, at which to compute the noise.
+    """Return the possible frequencies nearest to raw values, for formulas of the noise.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
-        The estimate with these values.
+        The estimate that contains these values.
     values : ndarray of shape (d,)
         Raw values.
 
     Returns
     -------
     ndarray of shape (d,)
-        The nearest distribution, or frequencies from 0 to 1 if they do not sum to 1.
+        The nearest distribution. If the true frequencies of the estimate need not sum to 1, the
+        values clipped to [0, 1].
     """
     return norm_sub(values) if estimate.sums_to_one else np.clip(values, 0, 1)
 
 
 def consistent_values(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return raw values, shifted to the sum 1 if the true frequencies sum to 1.
+    """Add a constant to raw values so that they sum to 1, if the true frequencies sum to 1.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
-        The estimate with these values.
+        The estimate that contains these values.
     values : ndarray of shape (..., d)
         Raw values.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Unbiased values.
+        The values, which stay unbiased.
     """
     return norm(values) if estimate.sums_to_one else values
 
 
 def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Return errors of answers, scaled such that the sum of squares is the mean squared error.
+    """Return errors of answers, scaled so that their squares sum to the mean squared error.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarra
     Returns
     -------
     ndarray of shape (n, n_answers)
-        A linear function of the errors; for queries with a closed form it has two blocks.
+        The scaled errors, a linear function of `errors`. For queries with a closed form of the mean
+        squared error, they are two blocks and not one column per query.
     """
     weights = queries.square_weights(errors.shape[1])
     if weights is None:
@@ -82,7 +84,7 @@ def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarra
 
 
 def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Return the variances of answers if the errors of categories were independent.
+    """Return the variance of the answer to each query, as if categories had independent errors.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.nd
 
 
 def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Return normal errors with the covariances of an estimate, made of independent errors.
+    """Transform independent normal numbers to errors with the covariances of an estimate.
 
     Parameters
     ----------
@@ -120,10 +122,10 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
 
     Notes
     -----
-    The errors are the square root of the covariance matrix times independent normal numbers, by
-    Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of ones, the
-    matrix of most oracles is the identity plus a matrix of low rank. The number of steps is then
-    this rank.
+    The errors are the square root of the covariance matrix times the independent numbers. It is
+    computed by Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of
+    ones, the matrix of most oracles is the identity plus a matrix of low rank. The number of steps
+    is then this rank.
     """
     errors = noise.at(frequencies)
     deviations = np.sqrt(np.maximum(errors.variances(), 0))
@@ -139,7 +141,7 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
 
 
 def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
-    """Return the square root of a symmetric matrix times a vector, from products with the matrix.
+    """Multiply a vector by the square root of a symmetric matrix (Lanczos' method).
 
     Each step extends the basis of the Krylov space, in which the matrix is tridiagonal.
     """
@@ -168,7 +170,7 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
 
 
 class NoisyCounts(BaseEstimator):
-    """The release of counts with added noise, as an oracle that can be simulated.
+    """Oracle interface to counts published with added noise, so that simulations can use it.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ class NoisyCounts(BaseEstimator):
     categories : Domain or sequence, default=None
         The categories.
     input : str, default="values"
-        Ignored, since oracles have this parameter.
+        Ignored; present only because all oracles have this parameter.
     random_state : Generator, default=None
         The source of the noise.
     """
@@ -195,7 +197,7 @@ class NoisyCounts(BaseEstimator):
         self.random_state = random_state
 
     def simulate(self, counts: np.ndarray, n_repeats: int = 1) -> FrequencyEstimate:
-        """Return an estimate of each of several releases of the counts."""
+        """Return estimates from `n_repeats` independent releases of the counts, one per row."""
         n = int(counts.sum())
         noisy = counts + self.noise.draw(n_repeats, as_generator(self.random_state))
         model = Noise.added(self.noise, np.full(n_repeats, n))
@@ -203,7 +205,7 @@ class NoisyCounts(BaseEstimator):
 
 
 def simulator(estimate: FrequencyEstimate) -> Any:
-    """Return the oracle of an estimate, or the release of its noisy counts; None if unknown."""
+    """Return an object that simulates estimates like this one; None if that is impossible."""
     terms = () if estimate.noise is None else estimate.noise.terms
     is_release = estimate.oracle is None and len(terms) == 1
     if not (is_release and isinstance(terms[0].law, AddedNoise) and terms[0].order is None):

@@ -1,4 +1,4 @@
-"""The error to expect of a post-processed estimate, from noisy copies of the raw estimate."""
+"""The expected error of a post-processed estimate, from noisy copies of the raw estimate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _QUANTILES = (np.arange(9) + 0.5) / 9
 
 
 class ExpectedError(NamedTuple):
-    """The root mean squared error to expect of answers, in units of the answers.
+    """The expected root mean squared error of the answers to queries.
 
     Parameters
     ----------
@@ -52,14 +52,15 @@ class ExpectedError(NamedTuple):
     Notes
     -----
     Let x be the raw answers with the covariance matrix C, and g(x) the post-processed answers. The
-    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J
-    is the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates,
-    the variance of this estimate exceeds the error. So the estimate is only the likelihood of a
-    posterior: the error is the sum of the variance of g, ``tr(J C J')``, which is known, and of a
-    squared bias. The prior of the bias is Student's t with 2 degrees of freedom. The square of its
-    scale is ``tr(J C) - tr(J C J')``, the squared bias that a Bayesian method expects of itself,
-    plus a part of the bias that these reports could not reveal. This is unpublished. For `top_k`
-    only the prior is used, because the same reports determine the categories.
+    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J is
+    the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates, this
+    estimate varies more than the error is large. So it serves only as the likelihood in Bayes'
+    rule. The error is the sum of the variance of g, ``tr(J C J')``, which is known, and the squared
+    bias of g. The prior of the bias is Student's t with 2 degrees of freedom. The square of its
+    scale is ``tr(J C) - tr(J C J')``, the squared bias that a Bayesian method expects of its own
+    result, plus a fraction of the squared bias that the estimate could not reveal. This is
+    unpublished. For `top_k` only the prior is used, because the same reports determine the
+    categories.
 
     References
     ----------
@@ -88,7 +89,7 @@ class ExpectedError(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """Estimates for a row: mean squares over the queries, and variances of such mean squares."""
+    """Quantities of one row of the estimate: mean squares over the queries, and variances."""
 
     risk: float  # unbiased for the squared error, by Stein's identity
     spread: float  # variance of the result
@@ -105,12 +106,12 @@ def expected_error(
     estimate: FrequencyEstimate,
     queries: QuerySet,
 ) -> ExpectedError:
-    """Return the error to expect of answers after post-processing.
+    """Return the expected error of the answers after post-processing.
 
     Parameters
     ----------
     process : callable
-        Post-processes estimates with any number of rows, each row on its own.
+        A function that post-processes an estimate, each row separately.
     estimate : FrequencyEstimate
         The raw estimate, with its noise.
     queries : QuerySet
@@ -119,7 +120,7 @@ def expected_error(
     Returns
     -------
     ExpectedError
-        Over all rows and queries.
+        The root mean squared error over all rows and queries.
     """
     rng = np.random.default_rng(0)
     rows = [_moments(process, estimate[i], queries, rng) for i in range(len(estimate))]
@@ -186,7 +187,7 @@ def _noisy_copies(
     row: FrequencyEstimate,
     draws: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the results of copies with added noise, and the changes that the noise makes.
+    """Post-process noisy copies of a row; return the results, and their response to the noise.
 
     Shapes: draws (n, d) -> (2 n, d), (n, d).
     """
@@ -204,7 +205,7 @@ def _simulated_copies(
     n: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the errors of simulated collections from the result, and the changes that they make.
+    """Simulate collections from the result; return their errors, and the response of results.
 
     Shapes: result (d,) -> (n, d), (n, d).
     """
@@ -222,7 +223,7 @@ def _raw_variance(
     result: np.ndarray,
     is_distribution: bool,
 ) -> float:
-    """Return the mean variance of raw answers, of a distribution after Norm."""
+    """Return the variance of raw answers (after Norm), as the mean over the queries."""
     d = len(frequencies)
     weights = queries.square_weights(d)
     rows = sparse.eye_array(d, format="csr") if weights else queries.matrix(d, result)
@@ -234,7 +235,7 @@ def _raw_variance(
 
 
 def _raw_error(queries: QuerySet, noise: Noise, frequencies: np.ndarray, known: float) -> float:
-    """Return the mean squared error of raw answers, or `known` for noise without covariances."""
+    """Return the mean squared error of raw answers; `known` if the noise lacks covariances."""
     try:
         return queries.mean_variance(noise, frequencies)
     except ValueError:
@@ -242,7 +243,7 @@ def _raw_error(queries: QuerySet, noise: Noise, frequencies: np.ndarray, known: 
 
 
 def _natural_variance(queries: QuerySet, d: int, result: np.ndarray) -> float:
-    """Return the mean variance of the answers of a distribution that is drawn uniformly."""
+    """Return the mean variance of answers if the true distribution is uniformly random."""
     weights = queries.square_weights(d)
     if weights is not None:
         return (weights[0] - weights[1]) * (1 - 1 / d) / (d + 1)
@@ -252,7 +253,7 @@ def _natural_variance(queries: QuerySet, d: int, result: np.ndarray) -> float:
 
 
 def _mean_of_pairs(products: np.ndarray) -> float:
-    """Return the mean of a square array over pairs of different draws."""
+    """Return the mean of the off-diagonal elements of a square array (pairs of draws)."""
     n = len(products)
     return float((products.sum() - np.trace(products)) / (n * (n - 1)))
 

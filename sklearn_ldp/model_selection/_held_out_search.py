@@ -1,4 +1,4 @@
-"""The search that compares candidates with held-out reports, without the true frequencies."""
+"""HeldOutSearch, which compares candidates with held-out reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ from ._noisy_cases import (
 class HeldOutSearch(BaseSearch):
     """Choose the post-processor that does best on held-out reports.
 
-    The search splits the shards of an estimate's reports into two parts, several times. The
+    An estimate stores its reports in shards, random groups of users with separate counts. The
+    search splits the shards into two parts, several times. The
     candidates post-process the estimate from the first part. They are compared with the raw
     estimate from the second part, shifted to the known sum 1 (Norm). This second estimate is
     unbiased and independent of the first one. So the expected squared distance to it is the
@@ -50,25 +51,25 @@ class HeldOutSearch(BaseSearch):
     without a second collection and at no privacy cost. Without the shift, the noise of the sum
     would hide the differences for large sets.
 
-    Other estimates, and plain arrays with their `noise`, have no shards. From such an estimate x
-    the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w / sqrt(alpha)``, where the
-    noise w has the covariance matrix of x (the coupled bootstrap [1]_). If the noise of x is
-    normal, the two copies are independent, like estimates from different users. The candidates
-    post-process the first copy, which is as noisy as an estimate from ``n / (1 + alpha)`` users,
-    and are compared with the second copy.
+    Estimates without stored shards, and plain arrays with the parameter `noise`, cannot be split.
+    From such an estimate x the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w /
+    sqrt(alpha)``, where the noise w has the covariance matrix of x (the coupled bootstrap [1]_). If
+    the noise of x is normal, the two copies are independent, like estimates from different users.
+    The candidates post-process the first copy, which is as noisy as an estimate from ``n / (1 +
+    alpha)`` users, and are compared with the second copy.
 
-    If few queries are asked (a handful of groups), the noise of the comparison can exceed the
-    differences between the candidates. So :class:`EmpiricalBayes`, if it is a candidate, is the
-    default: another candidate replaces it only if the error is smaller by `min_z_score` standard
-    deviations of the difference. For groups or ranges, the candidates of "all" include an
-    EmpiricalBayes that uses these queries, which is then the default. For ranges and prefixes
-    they also include :class:`MonotoneCDF`, and, if the shards count each distinct report,
-    :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot judge
-    candidates, because they do not show which categories are the k largest. So "all" chooses the
-    EmpiricalBayes that uses the query, whatever the scores in `results_` are.
+    If there are few queries (such as the totals of a handful of groups), the noise of the
+    comparison can exceed the differences between the candidates. So :class:`EmpiricalBayes`, if it
+    is a candidate, is the default: another candidate replaces it only if the error is smaller by
+    `min_z_score` standard deviations of the difference. For groups or ranges, the candidates of
+    "all" include an EmpiricalBayes that uses these queries, which is then the default. For ranges
+    and prefixes they also include :class:`MonotoneCDF`, and, if the shards count each distinct
+    report, :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot
+    judge candidates, because they do not show which categories are the k largest. So "all" chooses
+    the EmpiricalBayes that uses the query, whatever the scores in `results_` are.
 
-    Each part of a set is searched separately, and may get another post-processor. But if a
-    candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
+    In a set, each estimate is searched separately, and each may get another post-processor. But if
+    a candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
     :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
     for the whole set. The search then splits the shards of every table, the candidates post-process
     the set of tables from the first parts, and the error is the mean over all answers of all
@@ -87,25 +88,27 @@ class HeldOutSearch(BaseSearch):
         every combination is a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For a set of estimates also a mapping by the names of parts.
-        ``top_k`` asks for the largest categories of the estimate that the candidates process.
+        For a set of estimates, also a mapping from the names of its estimates to queries. With
+        ``top_k``, the queries are the largest categories of the estimate that the candidates
+        process.
     method : {"auto", "shards", "bootstrap"}, default="auto"
-        The judge: "shards" requires a single raw estimate of an oracle that kept its shards
-        (``n_shards > 1``, the default), "bootstrap" works for all estimates. "auto" uses shards if
-        two of them have reports and `noise` is None.
+        How the candidates are compared. "shards" requires one row of a raw estimate of an oracle
+        that stores shards (``n_shards > 1``, the default). "bootstrap" works for all estimates.
+        "auto" means "shards" if at least two shards have reports and `noise` is None, otherwise
+        "bootstrap".
     test_size : float, default=None
-        The fraction of the reports that judge, in (0, 1); each part has at least one shard. For a
-        bootstrap it is ``alpha / (1 + alpha)``. The smaller the fraction, the more similar the
-        judged estimates are to the estimate itself, and the noisier the comparison is. If None,
-        use 0.2 of the shards, or an alpha of 0.15.
+        The fraction of the reports with which the candidates are compared, in (0, 1); both parts
+        have at least one shard. For a bootstrap, the fraction is ``alpha / (1 + alpha)``. The
+        smaller the fraction, the more similar the estimates from the remaining reports are to the
+        whole estimate, and the noisier the comparison is. If None, use 0.2 of the shards, or an
+        alpha of 0.15.
     min_z_score : float, default=3.0
         By how many standard deviations of the difference another candidate must be better than
         the default, EmpiricalBayes or its substitute. With 0, the candidate with the smallest
-        error is chosen. With 2, one of a dozen candidates often seems better by chance (notes on
-        choosing).
+        error is chosen. With 2, one of a dozen candidates often seems better by chance.
     n_splits : int, default=None
-        Number of splits of the shards, or number of noise draws for each row, where each draw is
-        used with both signs. If None, use 10 splits, or 4 draws.
+        For "shards", the number of splits (10 if None). For "bootstrap", the number of noise draws
+        for each row (4 if None); each draw is used with both signs.
     noise : float or NoiseModel, default=None
         The noise of the estimate, for a bootstrap. If None, use the noise of the estimate object.
         For a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, or
@@ -120,14 +123,15 @@ class HeldOutSearch(BaseSearch):
     Attributes
     ----------
     %(results)s
-        The errors are squared distances to the noisy estimates that judge, and include the
-        variance of these estimates. "difference_std" is the standard deviation of the difference
+        The errors are squared distances to the noisy held-out estimates, and include the variance
+        of these estimates. "difference_std" is the standard deviation of the difference
         between the mean errors of the candidate and the default; NaN without a default.
     %(best)s
     method_ : {"shards", "bootstrap"}
-        The judge.
+        How the candidates were compared.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimate after the chosen candidate; for a set, a dict of these by name.
+        The estimate after the chosen candidate. For a set, a dict from the name of each estimate to
+        such an array.
     %(fitted)s
 
     See Also
@@ -138,7 +142,7 @@ class HeldOutSearch(BaseSearch):
     -----
     With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
     error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
-    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then see only four
+    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then process only four
     fifths of the few reports. The noise of few reports is skewed, so the two copies of a bootstrap
     are not independent.
 
@@ -233,7 +237,7 @@ class HeldOutSearch(BaseSearch):
             return self._noisy_copies(estimate)
         if _n_filled(estimate) < 2:
             raise ValueError(
-                'HeldOutSearch(method="shards") needs a single raw estimate with at least two '
+                'HeldOutSearch(method="shards") needs one row of a raw estimate with at least two '
                 'shards of reports (n_shards > 1). Pass oracle.estimate_, or use method="auto".'
             )
         query_set = as_query_set(self.queries)
@@ -252,18 +256,18 @@ class HeldOutSearch(BaseSearch):
     def _split(
         self, estimate: FrequencyEstimate, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the shards of the judged estimate, and the shards that judge."""
+        """Split the shards at random: for the candidates, and for the comparison."""
         filled = np.flatnonzero(estimate.shards.sizes)
         order = rng.permutation(filled)
         n_test = self._n_test(len(filled))
         return order[n_test:], order[:n_test]
 
     def _n_test(self, n_filled):
-        """Return the number of shards that judge."""
+        """Return the number of shards that are held out for the comparison."""
         return int(np.clip(round((self.test_size or 0.2) * n_filled), 1, n_filled - 1))
 
     def _noisy_copies(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Return pairs of copies: one for the candidates, and one to compare them with."""
+        """Return cases of two noisy copies: for the candidates, and for the comparison."""
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -290,8 +294,10 @@ class HeldOutSearch(BaseSearch):
     def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "HeldOutSearch judges whole sets by their shards, not by a bootstrap or noise=. "
-                'Use an oracle with n_shards > 1, and leave out method="bootstrap" and noise=.'
+                "HeldOutSearch compares candidates for a whole set by shards of reports; a "
+                "bootstrap and noise= are not available. Use an oracle with n_shards > 1, and "
+                "leave out "
+                'method="bootstrap" and noise=.'
             )
         self.method_ = "shards"
         nonempty = {name: part for name, part in estimates.items() if len(part)}
@@ -299,8 +305,9 @@ class HeldOutSearch(BaseSearch):
             refuse_changed(part, type(self).__name__)
             if _n_filled(part) < 2:
                 raise ValueError(
-                    "HeldOutSearch needs reports about each table itself in at least two shards, "
-                    f'and {name!r} lacks them. Collect with MarginalOracle(method="split", '
+                    "HeldOutSearch needs at least two shards with reports about each table, but "
+                    "the "
+                    f'table {name!r} lacks them. Collect with MarginalOracle(method="split", '
                     "n_shards=10) from enough users, or use LatentClasses() without a search."
                 )
         queries = self._queries_by_part(estimates)
@@ -387,7 +394,7 @@ class HeldOutSearch(BaseSearch):
     def _deviations(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise, queries: QuerySet
     ) -> np.ndarray:
-        """Return the standard deviations of differences of errors from the error of the default."""
+        """Return, for each candidate, the standard deviation of (its error - the default's)."""
         # The noise of a bootstrap cancels, because each draw has both signs. With shards, the
         # response is a mean over splits, each of which contains only some of the reports.
         variance_ratio = 1.0
@@ -405,14 +412,14 @@ class HeldOutSearch(BaseSearch):
 
 
 def _n_filled(estimate: FrequencyEstimate) -> int:
-    """Return the number of shards with reports of a single raw estimate, otherwise 0."""
+    """Return the number of nonempty shards of a raw estimate with one row, otherwise 0."""
     if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
         return 0
     return int(np.count_nonzero(estimate.shards.sizes))
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
-    """Return a case with an estimate for the candidates, and one to compare them with."""
+    """Return a case: an estimate for the candidates, and a second one to compare with."""
     return Case(
         train, consistent_values(test, test.values)[0], queries_of(query_set, train.values[0])
     )

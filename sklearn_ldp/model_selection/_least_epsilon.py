@@ -1,4 +1,4 @@
-"""The rule by which a search of scikit-learn chooses the smallest epsilon with a good error."""
+"""A rule for GridSearchCV that chooses the smallest epsilon with a sufficiently small error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMITS = ("max_error", "tolerance", "standard_errors")
 
 @dataclass(frozen=True, kw_only=True)
 class least_epsilon:  # noqa: N801 - users call it like a function; a class can be pickled
-    """The `refit` for GridSearchCV that chooses the smallest epsilon with a good error.
+    """A `refit` for GridSearchCV: choose the smallest epsilon whose error is within a limit.
 
     The error nearly always falls as epsilon grows, and a score does not include the cost of
     privacy. So a search that uses only the error chooses the largest epsilon of its grid. This rule
@@ -46,8 +46,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     Raises
     ------
     ValueError
-        If several limits are given, or a limit is not valid. In a call, if no candidate is within
-        the limit, or the results lack the epsilon, the error or its standard error.
+        If several limits are given, or a limit is not valid. During the search, if no candidate is
+        within the limit, or the results lack the epsilon, the error or its standard error.
 
     See Also
     --------
@@ -62,8 +62,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
 
     A search over epsilon collects from the same users many times, so it is for simulations.
 
-    The error of a search is an error of its folds. The estimate comes from fewer users than there
-    are, and the truth comes from the held-out users, who differ from the others by chance.
+    The error of a search is computed in its folds. The estimate comes from the users of the
+    training folds only, and the truth comes from the held-out users, who differ by chance.
 
     The halving searches ignore a callable `refit`. Apply the rule to their results, as in
     ``least_epsilon()(search.cv_results_)``. The rule then compares the candidates of the last
@@ -103,8 +103,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         if len(limits) > 1 or not all(is_valid):
             names = ", ".join(_LIMITS)
             raise ValueError(
-                f"least_epsilon accepts at most one of {names}, finite and >= 0, got {limits}. "
-                "Leave out the others, or give no limit for one standard error."
+                f"least_epsilon accepts at most one of {names}, as a finite number >= 0, got "
+                f"{limits}. Pass only one of them, or none, which means standard_errors=1."
             )
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
@@ -118,8 +118,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         errors = mean_errors(cv_results, metric)
         if not all(isinstance(epsilon, Real) for epsilon in epsilons):
             raise ValueError(
-                f"least_epsilon needs a number {name!r} everywhere, got {epsilons}. Give every "
-                "candidate of the grid a value of this parameter."
+                f"least_epsilon: each candidate needs a number as {name!r}, got {epsilons}. Put "
+                "values of this parameter into every grid of the search."
             )
         iterations = np.asarray(cv_results.get("iter", 0))
         is_last = iterations == iterations.max()
@@ -139,7 +139,7 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     def _limit(
         self, cv_results: Mapping[str, Any], metric: str, best: int, smallest: float
     ) -> float:
-        """Return the largest error that is good enough."""
+        """Return the limit for the error."""
         if np.isinf(smallest):
             return smallest
         if self.max_error is not None:
@@ -157,12 +157,12 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
 
 
 def _named(argument: str, name: str | None, matches: list[str], known: list[str]) -> str:
-    """Return the given name, or the only match if None is given."""
+    """Return `name`, or the only known name if `name` is None."""
     if name is None and len(matches) == 1:
         return matches[0]
     if name not in known:
         raise ValueError(
-            f"least_epsilon needs {argument}= to choose one of {known}, got {name!r}. Name one of "
-            "these."
+            f"least_epsilon: {argument}= must be one of {known}, got {name!r}. Pass one of these "
+            f"names as {argument}=."
         )
     return name

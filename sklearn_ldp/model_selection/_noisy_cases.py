@@ -1,4 +1,4 @@
-"""Judging candidates without the true frequencies: by other raw estimates of them."""
+"""Errors of candidates with respect to other raw estimates, because the truth is unknown."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PARTS = 4  # of the candidates; a task computes the variances of a part
 
 
 class SetCase(NamedTuple):
-    """A set of estimates to post-process, and the estimates with which its parts are compared.
+    """A set of estimates to post-process, and, for each, a second estimate to compare with.
 
     Parameters
     ----------
     estimates : EstimateSet
-        The set.
+        The set to post-process.
     parts : dict of Case
-        The parts of the set that have users, by name.
+        For the name of each estimate with users: the case with its second estimate.
     """
 
     estimates: EstimateSet
@@ -39,7 +39,7 @@ class SetCase(NamedTuple):
 
     @property
     def shares(self) -> dict[Any, float]:
-        """The weight of each part in the mean error over all answers."""
+        """The weight of each estimate of the set in the mean error over all answers."""
         n_answers = {}
         for name, (part, truth, queries) in self.parts.items():
             aligned = queries.aligned(part.categories, part.domain)
@@ -49,14 +49,14 @@ class SetCase(NamedTuple):
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
-    """Return the queries of a case; queries that depend on the truth use these values for it."""
+    """Return the queries of a case; queries that need true frequencies use `values` as these."""
     if query_set.depends_on_truth:
         return query_matrix(query_set.matrix(len(values), values))
     return query_set
 
 
 def errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgment:
-    """Return the errors of a candidate on all cases, and its mean answers (or values) by row."""
+    """Return a candidate's errors on all cases, and its mean answers (or values) per row."""
     # Shapes: errors (n_cases,); answers (n_rows, n_answers), because cases are ordered by row.
     judged = [_judged(case, candidate.fit_transform(case.estimate)) for case in cases]
     errors = np.array([error for error, _ in judged])
@@ -65,7 +65,7 @@ def errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgme
 
 
 def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
-    """Return the error of a row, and its answers.
+    """Return the error and the answers of a candidate in one case.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
     Returns
     -------
     (float, ndarray)
-        The error, which contains the same noise of the case for all candidates; and the answers,
-        or the values if the error has a closed form.
+        The error, which includes the noise of the second estimate (the same for all candidates);
+        and the answers, or the frequencies if the error has a closed form.
     """
     queries = case.queries
     truth = case.frequencies
@@ -96,19 +96,20 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
 
 
 def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgment:
-    """Return the errors of a candidate on whole sets, and its mean answers.
+    """Return a candidate's errors on whole sets of estimates, and its mean answers.
 
     Parameters
     ----------
     candidate : post-processor
         The candidate.
     cases : list of SetCase
-        Sets with the same parts.
+        Cases of sets with the same names.
 
     Returns
     -------
     Judgment
-        An error for each case, the mean over all answers of all parts; and the answers by name.
+        The error of each case, as the mean over all answers of all estimates; and a dict from the
+        name of each estimate to its answers.
     """
     errors = []
     answers: dict[Any, list[np.ndarray]] = {name: [] for name in cases[0].parts}
@@ -147,8 +148,8 @@ def error_deviations(
     queries : QuerySet
         The queries.
     variance_ratio : float
-        Variance of the response (the raw estimate that candidates are compared with), relative
-        to the variance of `estimate`.
+        Variance of the raw estimate that candidates are compared with, divided by the variance of
+        `estimate`.
     n_jobs : int or None
         Number of joblib workers.
 

@@ -1,4 +1,4 @@
-"""Studies: simulated errors of oracles and post-processors for known frequencies."""
+"""Simulated errors of oracles and post-processors for known frequencies (studies)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ErrorStudy:
-    """Errors of a study, with one row per combination, as `simulate_errors` returns them.
+    """The table of simulated errors that `simulate_errors` returns, one row per combination.
 
     ``study["error"]`` is a column, and ``study.select(oracle="OLH", epsilon=1)`` is a smaller
     study.
@@ -46,7 +46,7 @@ class ErrorStudy:
     Parameters
     ----------
     columns : dict of ndarray of shape (n_rows,)
-        The combination of each row: "population", "n_samples", "oracle", "epsilon",
+        The values that define each row: "population", "n_samples", "oracle", "epsilon",
         "postprocessor", "queries", "metric".
     errors : ndarray of shape (n_rows, n_repeats)
         The error of each simulated collection. Rows with the same population, number of users,
@@ -115,7 +115,7 @@ class ErrorStudy:
         Parameters
         ----------
         **conditions : value or list of values
-            For each column, the value or the list of values that select rows.
+            For each named column, the value, or the list of values, of the rows to select.
 
         Returns
         -------
@@ -239,11 +239,11 @@ def simulate_errors(
         result, or grids of parameters by class names. If a post-processor is a search, it chooses
         separately for each simulated estimate.
     frequencies : array-like of shape (d,), or dict of them
-        True frequencies of a population, which sum to 1, or a dict of several named populations.
-        If `n_samples` is None, whole counts.
+        True frequencies of a population, which sum to 1, or a dict of several named populations. If
+        `n_samples` is None, the numbers of users of the categories instead, as integers.
     n_samples : int, list of int or None, default=None
-        Numbers of users. The numbers of users by category are the whole numbers nearest to the
-        frequencies, the same in each repeat. If None, use the sum of the counts.
+        Numbers of users. Each category gets the integer number of users nearest to its frequency,
+        the same in each repeat. If None, use the sum of the counts.
     epsilons : float, list of float or None, default=None
         Privacy budgets. If None, use the epsilon of each oracle.
     queries : query set, dict of them, or None, default=None
@@ -255,18 +255,18 @@ def simulate_errors(
     n_jobs : int, default=None
         Number of joblib workers.
     random_state : int, RandomState or Generator, default=0
-        Seed. With an int the study is reproducible; each call advances a generator.
+        Seed. With an int, the study is reproducible. A Generator is advanced by each call.
     checkpoint : path-like, default=None
-        A file that stores the errors of each finished cell, created if missing. If the same call is
-        repeated, it resumes from this file, and a larger study computes only its new cells. The
-        file is text (JSON lines).
+        A file to store the errors of each finished cell; it is created if missing. If the same call
+        is repeated, it resumes from this file, and a larger study computes only the cells that are
+        not in the file. The file is text (JSON lines).
     progress : bool, default=False
         Whether to show the progress on stderr.
 
     Returns
     -------
     ErrorStudy
-        One row per combination.
+        The errors, with one row per combination.
 
     Raises
     ------
@@ -327,7 +327,7 @@ def simulate_errors(
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """An oracle and a population: the collections that are simulated together."""
+    """An oracle and a population, whose collections are simulated in one task."""
 
     population: str
     counts: np.ndarray
@@ -363,7 +363,7 @@ class _Cell:
 
 
 class _Row(NamedTuple):
-    """A row of the result, and the key of its errors in the checkpoint."""
+    """One row of the study: what it combines, and the key of its errors in the checkpoint."""
 
     cell: _Cell
     post_name: str
@@ -376,7 +376,7 @@ class _Row(NamedTuple):
 
 
 def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
-    """Yield the rows of a cell; queries that do not fit its population fail here."""
+    """Yield the rows of a cell; raise ValueError if queries do not fit its population."""
     digests = {}
     for name, query_set in queries.items():
         for metric in metrics.values():
@@ -393,7 +393,7 @@ def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_R
 
 
 def _tasks(rows: list[_Row]) -> list[list[_Row]]:
-    """Return groups of rows that are large enough for a worker, without splitting a cell."""
+    """Group whole cells into tasks that are large enough for a worker."""
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
@@ -408,7 +408,7 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
 
 
 def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
-    """Return the errors of a task's rows by key, and the name of the task."""
+    """Return a dict from the key of each row of a task to its errors, and the task's name."""
     errors = {}
     for _, cell_rows in groupby(task, key=lambda row: id(row.cell)):
         rows = list(cell_rows)
@@ -440,7 +440,7 @@ def _with_each_epsilon(oracle: BaseOracle, epsilons: Any, d: int) -> Iterator[Ba
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the name and the whole counts of each population, for each number of users."""
+    """For each population and number of users, yield its name and integer counts."""
     named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
     for name, population in named.items():
         label = f"frequencies of {name!r}" if name else "frequencies"
@@ -448,8 +448,9 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
             values = np.asarray(population, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"simulate_errors needs {label} or counts, a number for each category, not users' "
-                "values. Count the values first, for example by value_counts() of a pandas Series."
+                f"simulate_errors needs {label} or counts, with one number for each category, "
+                "but got users' values. Count the values first, for example by value_counts() of a "
+                "pandas Series."
             ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
@@ -459,8 +460,8 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs numbers of users, got {label}. Pass n_samples=, or "
-                    "whole counts instead."
+                    f"simulate_errors needs the number of users, got {label} without n_samples. "
+                    "Pass n_samples=, or integer counts of users as frequencies=."
                 )
             counts = population if np.asarray(population).dtype.kind in "iu" else values
             yield str(name), check_counts(counts, f"simulate_errors: {label}")
@@ -468,13 +469,13 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
             raise ValueError(
                 f"simulate_errors needs {label} that sum to 1, got a sum of {values.sum():.6g}. "
-                "Divide by the sum, or pass counts without n_samples."
+                "Divide the numbers by their sum, or pass counts and leave out n_samples=."
             )
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
                 raise ValueError(
-                    f"simulate_errors needs n_samples >= 1, integers, got {size!r}. Pass numbers "
-                    "of users."
+                    f"simulate_errors needs integers >= 1 as n_samples, got {size!r}. Pass "
+                    "n_samples= as a number of users, or a list of such numbers."
                 )
             check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
@@ -483,13 +484,14 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
 def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     if isinstance(oracles, type):
         raise TypeError(
-            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class. Create an "
-            "instance."
+            f"simulate_errors needs oracles such as {oracles.__name__}(), got the class itself. "
+            f"Pass an instance, {oracles.__name__}()."
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors needs oracles of one column, got {type(oracles).__name__}. Pass the "
-            "oracle of a column, or pass survey.simulate(counts, n_repeats) to query_errors."
+            f"simulate_errors needs oracles for one question, got {type(oracles).__name__}. Pass "
+            "the oracle of a single column, or pass survey.simulate(counts, n_repeats) to "
+            "query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     listed = oracles.values() if is_named else oracles
@@ -518,13 +520,13 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
 
 
 def _by_name(entries: list, kind: str, name: Callable[[Any], str]) -> dict[str, Any]:
-    """Return entries of a kind by their names, or raise ValueError if two names are equal."""
+    """Return a dict from names to entries; raise ValueError if two names are equal."""
     names = [name(entry) for entry in entries]
     named = dict(zip(names, entries, strict=True))
     if len(named) < len(entries) or not named:
         raise ValueError(
-            f"simulate_errors needs at least one of the {kind}, and all with different names, got "
-            f"{names}. Pass a dict to name them."
+            f"simulate_errors needs at least one entry in {kind}, and different names for all, got "
+            f"the names {names}. Pass {kind}= as a dict with a name for each entry."
         )
     return named
 

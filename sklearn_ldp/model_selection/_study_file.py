@@ -1,4 +1,4 @@
-"""The checkpoint of `simulate_errors`: the errors of the finished part of a study, on disk."""
+"""The checkpoint file of `simulate_errors`, with the errors that are already computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()
 
 
 def _line_digest(key: str, errors: list[float]) -> str:
-    """Return the digest of a line with these errors."""
+    """Return the digest that a line of the checkpoint contains, to detect damage."""
     return hashlib.sha256(json.dumps([key, errors]).encode()).hexdigest()[:32]
 
 
@@ -66,8 +66,8 @@ class StudyFile:
                 self._known[key] = errors
             except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(
-                    f"{self._path} is damaged in line {number}. Remove the line, then its errors "
-                    "are computed again."
+                    f"{self._path} is damaged in line {number}. Remove this line from the file; "
+                    "its errors are then computed again."
                 ) from error
         if not complete:
             self._path.write_bytes(_HEADER + b"\n")
@@ -81,7 +81,7 @@ class StudyFile:
         return np.array(self._known[key])
 
     def add(self, errors: dict[str, np.ndarray]) -> None:
-        """Add the errors of some keys, which are on disk when this returns."""
+        """Append the errors of some keys to the file, and wait until they are on disk."""
         entries = {key: values.tolist() for key, values in errors.items()}
         self._known.update(entries)
         if self._path is None:

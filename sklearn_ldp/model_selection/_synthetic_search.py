@@ -1,4 +1,4 @@
-"""The search of the papers, on a synthetic data set that is fitted to the estimate."""
+"""SyntheticSearch, which compares candidates on synthetic users made from the estimate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ENOUGH_WITH_QUERIES = 50_000  # the same if a candidate uses the queries, which
 
 
 class _Demand(NamedTuple):
-    """How much better than the default a candidate must be in the simulation."""
+    """How much better a candidate must be in the simulation to replace the default."""
 
     ratio: float  # of the errors, which must be smaller
     n_standard_errors: float  # by which the ratio must be smaller
@@ -64,18 +64,19 @@ class SyntheticSearch(BaseSearch):
     A synthesizer turns the estimate into a distribution, from which synthetic users are made. The
     same oracle is simulated on these users `n_repeats` times, and every candidate post-processes
     the same simulated estimates. The candidate with the smallest error with respect to the
-    synthetic users is chosen (2020 paper, section V-D, Figure 9). The search uses no raw value, so
-    it costs no privacy.
+    synthetic users is chosen (Wang et al., NDSS 2020, section V-D, Figure 9). The search uses no
+    raw value of a user, so it costs no privacy.
 
-    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the paper's choice,
-    keeps the largest errors. So its population has too few and too frequent categories if the data
-    are weak. EmpiricalBayes assumes that categories, or groups of them, are exchangeable. So its
-    population is too flat. A power-law synthesizer leads to the choice of the power-law method.
-    Therefore the default synthesizers are both Norm-Sub and EmpiricalBayes, and the error is the
-    geometric mean of the errors on both populations. EmpiricalBayes, if it is a candidate, is the
-    default choice (if there are several, the one that uses the queries). Another candidate replaces
-    the default only if it is better by 15 % and by two standard errors of the simulation; for
-    ranges, by 5 %. This is unpublished; ``synthesizer=NormSub()`` is the search of the paper.
+    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the synthesizer of
+    the paper, keeps the largest errors of the estimate. So, if the noise is large, its synthetic
+    users have too few categories, which are too frequent. EmpiricalBayes assumes that categories,
+    or groups of them, are exchangeable. So the frequencies of its synthetic users are too similar.
+    A power-law synthesizer favors power-law post-processors. Therefore the default synthesizers are
+    both Norm-Sub and EmpiricalBayes, and the error is the geometric mean of the errors on both
+    populations. EmpiricalBayes, if it is a candidate, is the default choice. (If there are several,
+    the default is the one that uses the queries.) Another candidate replaces the default only if it
+    is better by 15 % and by two standard errors of the simulation; for ranges, by 5 %. This is
+    unpublished; ``synthesizer=NormSub()`` is the search of the paper.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class SyntheticSearch(BaseSearch):
         :class:`~sklearn_ldp.SyntheticStack` to average the candidates.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For a set of estimates also a mapping by the names of parts.
+        For a set of estimates, also a mapping from the names of its estimates to queries.
     metric : {"mse", "mae"} or callable, default="mse"
         Mean squared or mean absolute error of the answers, or any function of the true and the
         estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
@@ -103,8 +104,8 @@ class SyntheticSearch(BaseSearch):
         Number of simulated collections, half of them from each of two populations. "auto" means
         30. In domains of more than 16,666 categories, where errors vary less, it means 500,000
         divided by the number of categories, but at least 10. If a candidate of "all" uses groups or
-        top_k, which takes longer, the limits are 1,666 categories and 50,000; for ranges, "auto"
-        means 10.
+        top_k, which takes longer, these numbers are 1,666 categories and 50,000 instead. If one
+        uses ranges, "auto" means 10.
     oracle : oracle, default=None
         The oracle to simulate. If None, use the oracle of the estimate. Required for a plain array.
     n_samples : int, default=None
@@ -118,7 +119,8 @@ class SyntheticSearch(BaseSearch):
     Attributes
     ----------
     %(results)s
-        With two populations the scores of each are scaled to the geometric mean of both.
+        With two populations, the scores in each population are multiplied by a factor, so that both
+        have the same mean, the geometric mean of both errors.
     %(best)s
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The estimate after the chosen candidate.
@@ -206,7 +208,7 @@ class SyntheticSearch(BaseSearch):
             raise ValueError(
                 f"{type(self).__name__} needs the oracle of the estimate and its number of users, "
                 "but got an estimate without them. Pass the FrequencyEstimate that the oracle "
-                "returned, or give oracle= and n_samples=."
+                "returned, or pass oracle= and n_samples=."
             )
         refuse_changed(estimate, type(self).__name__)
         query_set = as_query_set(self.queries)
@@ -242,7 +244,7 @@ class SyntheticSearch(BaseSearch):
         return [Case(simulated, truth, query_set) for simulated, truth in collections]
 
     def _n_repeats(self, estimate):
-        """Return the number of simulated collections, for "auto" by the time that they take."""
+        """Return the number of simulated collections; "auto" depends on their computing time."""
         if self.n_repeats != "auto":
             return self.n_repeats
         knowing = candidates_knowing(self.queries) if isinstance(self.candidates, str) else []
@@ -295,7 +297,7 @@ class SyntheticSearch(BaseSearch):
         return Choice(results, chosen, rule)
 
     def _scaled_splits(self, judgments, n_rows):
-        """Return the errors of each split, the errors of each population scaled to the mean.
+        """Return the errors of all splits, after each population is scaled to the common mean.
 
         Shapes: -> (n_candidates, n_splits).
         """
@@ -320,7 +322,7 @@ def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgment:
 def _synthetic(
     synthesizer: Any, estimate: FrequencyEstimate, oracle: Any, n_users: int, n_repeats: int
 ) -> tuple[FrequencyEstimate, np.ndarray]:
-    """Return simulated estimates from synthetic users, and the frequencies of these users."""
+    """Return cases: simulated estimates from synthetic users, and the users' frequencies."""
     counts = apportion(np.asarray(synthesizer.fit_transform(estimate))[0], n_users)
     noise = estimate.noise
     if noise is None or not noise.curvature:

@@ -1,4 +1,4 @@
-"""The mean of all candidates, weighted by their joint errors on synthetic data sets."""
+"""SyntheticStack, the weighted mean of all candidates, with weights from synthetic users."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class SyntheticStack(SyntheticSearch):
 
     Let E be the errors of all candidates' answers in a simulated collection, of shape
     (n_candidates, n_answers), and G the mean of E E' over the collections of a population. The
-    weights w on the simplex minimize w' (sum over populations of G / g) w, where g is the error in
-    that population of the candidate that SyntheticSearch would choose. This candidate gets a third
-    of the weight in addition, because both populations may be wrong in the same way. This is
+    weights w, which are non-negative and sum to 1, minimize w' (sum over populations of G / g) w.
+    Here g is the error of the candidate that SyntheticSearch would choose, in the same population.
+    This candidate gets an additional third of the total weight, because both populations may be
+    wrong in the same way. This is
     unpublished.
 
     Use this class for your own candidates, if EmpiricalBayes is not among them. With "all" it is
@@ -45,11 +46,12 @@ class SyntheticStack(SyntheticSearch):
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        As in SyntheticSearch. A PostPos is averaged by its frequencies, which Base has as well.
+        As in SyntheticSearch. For PostPos, the average uses its frequencies (which equal those of
+        Base), not its clipped answers.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer with a small mean squared error, see :mod:`sklearn_ldp.queries`. If
-        None, every category is a query. For a set of estimates also a mapping by the names of
-        parts.
+        None, every category is a query. For a set of estimates, also a mapping from the names of
+        its estimates to queries.
     synthesizer : post-processor, default=None
         As in SyntheticSearch.
     n_repeats : int or "auto", default="auto"
@@ -67,12 +69,12 @@ class SyntheticStack(SyntheticSearch):
     Attributes
     ----------
     weights_ : dict of float
-        The weight of each candidate, by its name in `results_`; they sum to 1.
+        A dict from each candidate's name in `results_` to its weight. The weights sum to 1.
     %(results)s
-        An additional column is "weight". With two populations the scores of each are scaled to
-        the geometric mean of both.
+        There is an additional column "weight". With two populations, the scores in each population
+        are multiplied by a factor, so that both have the same mean.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The weighted mean of the estimate after each candidate.
+        The weighted mean of the estimates after all candidates.
     %(fitted)s
 
     See Also
@@ -155,7 +157,7 @@ class SyntheticStack(SyntheticSearch):
         return weights
 
     def _mean(self, estimate, processed):
-        """Return the weighted mean of the estimate after each stacked candidate."""
+        """Return the weighted mean of the estimates after all candidates."""
         pairs = zip(self._stacked, processed, strict=True)
         values = sum(weight * result.values for (weight, _), result in pairs)
         return estimate.with_values(values, by=type(self).__name__)
@@ -167,7 +169,7 @@ class SyntheticStack(SyntheticSearch):
 
 
 def _scaled_errors(candidate: Any, cases: list[Case]) -> Judgment:
-    """Return the squared errors of a candidate, and the scaled errors of all its answers."""
+    """Return a candidate's mean squared error in each case, and its scaled answer errors."""
     # The squares of the scaled errors sum to the squared error.
     scaled = []
     for case in cases:
@@ -179,7 +181,7 @@ def _scaled_errors(candidate: Any, cases: list[Case]) -> Judgment:
 
 
 def least_on_simplex(products: np.ndarray) -> np.ndarray:
-    """Return the weights on the simplex that minimize a quadratic form.
+    """Return non-negative weights with the sum 1 that minimize a quadratic form.
 
     Parameters
     ----------

@@ -41,19 +41,21 @@ _NUMBERS = 1025  # equally spaced points that approximate the uniform distributi
 class Plan:
     """The expected errors of a collection before there is any data, and the required users.
 
-    All errors are frequencies: an error of 0.01 is one percentage point. The errors apply to the
-    raw estimate, with respect to the frequencies among the users themselves. A good post-processor
-    only reduces them (:func:`~sklearn_ldp.model_selection.simulate_errors` shows by how much).
+    All errors are differences of frequencies: an error of 0.01 is one percentage point. They are
+    errors of the raw estimate, compared with the true frequencies among the same users. A good
+    post-processor reduces them further
+    (:func:`~sklearn_ldp.model_selection.simulate_errors` shows by how much).
 
     The plan of a survey, such as a :class:`~sklearn_ldp.ColumnOracle` or a
     :class:`~sklearn_ldp.MarginalOracle`, covers each column or table. Its errors include the
     random assignment of users to columns. Numbers of users are totals for the whole survey, and
     each result is a dict by the name of the column or table.
 
-    The plan of a :class:`~sklearn_ldp.LocalMean` is about the mean, in the unit of the number. The
-    plan of a learner is the plan of its `oracle()`. For a
-    :class:`~sklearn_ldp.learning.LabelDPRegressor` this is the mean label, and the reports add the
-    same error to each coefficient if the features are uncorrelated with variance 1.
+    For a :class:`~sklearn_ldp.LocalMean`, the errors are errors of the mean, in the unit of the
+    number. The plan of a learner is the plan of its `oracle()`. For a
+    :class:`~sklearn_ldp.learning.LabelDPRegressor`, the errors are errors of the mean label; the
+    noise of the reports adds the same error to each coefficient if the features are uncorrelated
+    with variance 1.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ class Plan:
         Size d of the domain. If None, the domain that the oracle declares. For a survey it must be
         None, because the survey declares the domains of its columns.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The query workload over which errors are averaged, see :mod:`sklearn_ldp.queries`. If None,
+        The queries over which errors are averaged, see :mod:`sklearn_ldp.queries`. If None,
         the frequency of every category. For a survey, a mapping from names of columns to queries.
     frequencies : array-like of shape (d,), default=None
         Assumed true frequencies, which sum to 1. If None, the uniform distribution. For most
@@ -79,10 +81,10 @@ class Plan:
     Attributes
     ----------
     oracle : oracle, or dict of oracle
-        The unfitted oracle of the reports, with its domain; None for a column or table without a
-        single oracle.
+        The unfitted oracle of the reports, with its domain. For a survey, a dict by the name of the
+        column or table; None for a column or table that has no oracle of its own.
     n_categories : int, or dict of int
-        Sizes of the domains; None for a mean.
+        Number of categories. For a survey, a dict by name. None for a mean.
 
     Raises
     ------
@@ -102,12 +104,13 @@ class Plan:
     includes the covariances between categories. This is the case for all mechanisms of this
     package, except linear hashing in spaces of millions of points. Otherwise the variance of sums
     is estimated from 2**14 simulated reports; this is rough if some rare reports support many
-    categories. Absolute errors, intervals and power follow from the variances by the normal
+    categories. Absolute errors, intervals and power are computed from the variances by the normal
     approximation.
 
     Sums of categories have a larger variance with the linear hashing of :class:`~sklearn_ldp.OLH`
-    than with ideal hashing (``hash_family="mixing"``): by some percent for a thousand categories
-    and epsilon up to 4, but several times larger for far more categories or larger epsilon.
+    than with ideal hashing (``hash_family="mixing"``): larger by some percent for a thousand
+    categories and epsilon up to 4, but several times larger for far more categories or larger
+    epsilon.
 
     Examples
     --------
@@ -219,16 +222,17 @@ class Plan:
     def half_width(self, n_users: ArrayLike, *, at_all_times: bool | int = False) -> Any:
         """Return half the width of the confidence intervals, averaged over the queries.
 
-        The width includes a continuity correction of half a report. Intervals are clipped to the
-        possible answers afterwards, so the intervals of rare categories are up to half as wide.
+        The half width includes a continuity correction of half a report. The intervals of an
+        estimate are also clipped to the possible answers, so the intervals of rare categories are
+        narrower than planned, down to half the width.
 
         Parameters
         ----------
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
         at_all_times : bool or int, default=False
-            Whether the intervals are valid for all looks at a growing collection together, as for
-            :meth:`FrequencyEstimate.confidence_interval
+            Whether the intervals are valid simultaneously for all times at which a growing
+            collection is examined, as for :meth:`FrequencyEstimate.confidence_interval
             <sklearn_ldp.FrequencyEstimate.confidence_interval>`. Only for a single question.
 
         Returns
@@ -247,8 +251,8 @@ class Plan:
             return self._error("half_width", n_users)
         if self._is_survey:
             raise ValueError(
-                "Plan.half_width(at_all_times=..) is only available for a single question. Plan "
-                "each column by itself, Plan(oracle)."
+                "Plan.half_width(at_all_times=..) is only available for a single question, not for "
+                "a survey. Make a Plan(oracle) for each column."
             )
         numbers = _numbers("n_users", n_users)
         critical = np.vectorize(critical_of_look)(self.level, numbers, n_narrowest)
@@ -257,10 +261,11 @@ class Plan:
 
     # -- detection and comparison -------------------------------------------------------------
     def detection_threshold(self, n_users: ArrayLike, *, alpha: float | None = None) -> Any:
-        """Return the frequency above which a category can be distinguished from frequency 0.
+        """Return the frequency from which a category can be distinguished from an empty category.
 
-        If all d categories have the frequency 0, the expected number of estimates above
-        ``Phi^-1(1 - alpha/d) sigma`` is `alpha` (2020 paper, Eq. 9). This is also the threshold of
+        Let sigma be the standard error at frequency 0. If all d categories have the frequency 0,
+        the expected number of estimates above ``Phi^-1(1 - alpha/d) sigma`` is `alpha` (Wang et
+        al., NDSS 2020, Eq. 9). This is also the threshold of
         :class:`~sklearn_ldp.BaseCut` with this `alpha`. If the true frequency of a category equals
         the threshold, its estimate exceeds the threshold in half of the collections.
 
@@ -269,8 +274,8 @@ class Plan:
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
         alpha : float, default=None
-            Expected number of false discoveries, and a bound on the probability of any false
-            discovery. If None, one minus the level.
+            Expected number of empty categories above the threshold. The probability that there is
+            any is at most `alpha`, too. If None, one minus the level.
 
         Returns
         -------
@@ -280,9 +285,9 @@ class Plan:
 
         Notes
         -----
-        With blocks in :class:`~sklearn_ldp.HadamardResponse` the standard error at frequency 0
-        depends on the frequency of the block. All other categories are then assumed to be equally
-        frequent.
+        If :class:`~sklearn_ldp.HadamardResponse` divides the categories into blocks, the standard
+        error at frequency 0 depends on the total frequency of the category's block. All other
+        categories are then assumed to be equally frequent.
         """
         alpha = 1 - self.level if alpha is None else alpha
         _check_number("alpha", alpha)
@@ -303,7 +308,9 @@ class Plan:
         frequency: float | None = None,
         of: str = "population",
     ) -> Any:
-        """Return the probability that a collection detects a difference: specify exactly one.
+        """Return the probability that a collection detects a difference.
+
+        Specify exactly one of `change`, `order` and `detection`.
 
         Parameters
         ----------
@@ -316,12 +323,12 @@ class Plan:
             A difference between the frequencies of two categories, named beforehand, in one
             collection.
         detection : float, default=None
-            The frequency of a category to detect. All d categories are tested, with a bound on the
-            probability of any false discovery.
+            The frequency of a category that is to be distinguished from frequency 0. All d
+            categories are tested, and the probability of any false discovery is bounded.
         frequency : float, default=None
             The smaller of the two compared frequencies. If None, 1/d, or less if the frequencies
-            would exceed 1. All other categories are assumed to be equally frequent. A detection
-            compares with the frequency 0.
+            would exceed 1. All other categories are assumed to be equally frequent. Not for
+            `detection`, which compares with the frequency 0.
         of : {"population", "users"}, default="population"
             Whether the difference refers to the users or to a population, see
             :meth:`FrequencyEstimate.confidence_interval`.
@@ -364,23 +371,24 @@ class Plan:
         frequency: float | None = None,
         of: str | None = None,
     ) -> Any:
-        """Return the minimum number of users that reaches one aim: specify exactly one.
+        """Return the minimum number of users that reaches an aim.
+
+        Specify exactly one aim: a maximum error, or a difference to detect.
 
         Parameters
         ----------
         rmse, overall_rmse, mae, half_width : float, default=None
-            The maximum error, a frequency: see the methods of these names.
+            The maximum error, as a frequency; see the methods of these names.
         change, order, detection : float, default=None
-            The difference to detect, a frequency: see :meth:`power`. A change needs the
-            resulting number of users in each of the two collections.
+            The difference to detect, as a frequency; see :meth:`power`. For `change`, the result is
+            the number of users in each of the two collections.
         power : float, default=None
-            For a difference: the probability of its detection. If None, 0.8.
+            The probability with which the difference is detected. If None, 0.8.
         frequency : float, default=None
-            For a change or an order: the smaller of the two frequencies. If None, 1/d, or less if
-            the frequencies would exceed 1.
+            For `change` or `order`: the smaller of the two compared frequencies. If None, 1/d, or
+            less if the frequencies would exceed 1.
         of : {"population", "users"}, default=None
-            For a difference: whether it refers to the users or to a population. If None, the
-            population.
+            Whether the difference refers to the users or to a population. If None, the population.
 
         Returns
         -------
@@ -431,14 +439,14 @@ class Plan:
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
-                "Arguments power, frequency and of are for a change, order or detection. Leave "
-                f"them out with {aim}."
+                "Arguments power, frequency and of are only for change=, order= or detection=. "
+                f"Leave them out with {aim}=."
             )
         widest = max(column.max_distance for column in self._columns.values())
         if goal >= widest:
             raise ValueError(
-                f"Argument {aim} must be less than {widest:g}, the distance of the possible "
-                f"answers, got {goal!r}. Pass an error in the unit of the answers: for a "
+                f"Argument {aim} must be less than {widest:g}, the largest possible difference of "
+                f"two answers, got {goal!r}. Pass an error in the unit of the answers: for a "
                 "frequency, 0.01 is a percentage point."
             )
         if aim == "overall_rmse":
@@ -451,13 +459,13 @@ class Plan:
     ) -> Any:
         """Plot the expected errors against the number of users.
 
-        For an oracle: its `rmse`, `half_width` and `detection_threshold`. For a survey: the `rmse`
-        of each column.
+        The plot shows `rmse`, `half_width` and `detection_threshold` of an oracle, or the `rmse` of
+        each column of a survey.
 
         Parameters
         ----------
         n_users : array-like of shape (n_points,), default=None
-            Numbers of users. If None, ten thousand to a hundred million.
+            Numbers of users. If None, from ten thousand to a hundred million.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, a new figure.
         **kwargs : dict
@@ -491,7 +499,7 @@ class Plan:
 
     # -- shared by the methods ----------------------------------------------------------------
     def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
-        """Return the result for an oracle, or a dict of results for the columns of a survey."""
+        """Apply a function to the plan of an oracle, or to each column of a survey (as a dict)."""
         results = {name: compute(column) for name, column in self._columns.items()}
         return results if self._is_survey else results[None]
 
@@ -501,7 +509,7 @@ class Plan:
 
     @property
     def _overall_rmse(self) -> float:
-        """The overall error with one user."""
+        """The root mean squared error over all columns of a survey of one user."""
         columns = self._columns.values()
         weights = [column.weight for column in columns]
         return math.sqrt(np.average([column.mse for column in columns], weights=weights))
@@ -513,15 +521,18 @@ class Plan:
         if self._has_questions:
             raise ValueError(
                 f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories. Leave both out, and pass the smaller frequency as frequency=.."
+                "categories. Leave out queries= and frequencies=; for a change or an order, pass "
+                "the smaller of the two compared frequencies as frequency=.."
             )
         if aim == "detection" and frequency is not None:
-            raise ValueError("A detection compares with the frequency 0. Leave out frequency.")
+            raise ValueError(
+                "A detection compares a category with the frequency 0. Leave out frequency=."
+            )
         return lambda column: column.statement(aim, gap, frequency, self.level, of)
 
 
 class _Column:
-    """The plan of one column, from the noise of a collection of one user."""
+    """The plan of one column, computed from the noise that a single user's report would have."""
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, self.noise, self.weight = planned
@@ -530,8 +541,8 @@ class _Column:
         self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
-                f"{self.queries!r} needs the true frequencies. Pass assumed frequencies as "
-                "frequencies=.."
+                f"Plan: the errors of {self.queries!r} depend on the true frequencies. Pass "
+                "assumed true frequencies as frequencies=.."
             )
         overlap = self.domain.shares_overlap
         if frequencies is None:  # each user has as many items as a report covers
@@ -563,7 +574,7 @@ class _Column:
         return float(np.sqrt(np.maximum(variances, 0)).mean())
 
     def error_of_one(self, name: str, level: float) -> float:
-        """Return the part of an error that falls with the square root of the number of users."""
+        """Return the error with one user; it falls with the square root of their number."""
         if name == "rmse":
             return math.sqrt(self.mse)
         normal = math.sqrt(2 / math.pi) if name == "mae" else float(ndtri(0.5 + level / 2))
@@ -575,20 +586,20 @@ class _Column:
         return self.error_of_one(name, level) / root + step / root**2
 
     def root(self, name: str, level: float, goal: float) -> float:
-        """Return the square root of the number of users for which an error equals the goal."""
+        """Return the square root of the number of users with which an error equals the goal."""
         step = self.half_count if name == "half_width" else 0.0
         error = self.error_of_one(name, level)
         return (error + math.sqrt(error**2 + 4 * goal * step)) / (2 * goal)
 
     @cached_property
     def empty_std(self) -> float:
-        """Standard error at frequency 0."""
+        """Standard error of an estimate at frequency 0, with one user."""
         return math.sqrt(self.noise.variance(self._rest([0.0]))[0])
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
-        """Return the statement that two frequencies differ by this gap."""
+        """Return the statement (aim) that two frequencies differ by `gap`."""
         d = self.domain.size
         n_compared = 2 if aim == "order" else 1
         base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
@@ -596,8 +607,8 @@ class _Column:
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
-                f"No two frequencies differ by {gap:g} if the smaller one is {base:g}. Specify a "
-                "smaller difference, or another frequency."
+                f"Plan: a frequency of {base:g} plus a difference of {gap:g} is impossible, "
+                "because frequencies sum to 1. Pass a smaller difference, or a smaller frequency=.."
             )
         bar = float(ndtri(0.5 + level / 2))
         if aim == "order":
@@ -611,12 +622,12 @@ class _Column:
         return _Statement(gap, math.sqrt(before), math.sqrt(after), bar)
 
     def _rest(self, first: list[float]) -> np.ndarray:
-        """Return a distribution with these first frequencies, uniform over the others."""
+        """Return a distribution that starts with these frequencies; all others are equal."""
         others = self.domain.size - len(first)
         return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
 
     def _variance(self, signs: list[float], first: list[float], of: str) -> float:
-        """Return the variance of the sum of the first categories with these signs."""
+        """Return the variance of a sum of the first categories' frequencies with signs."""
         places = ([0] * len(signs), range(len(signs)))
         row = sparse.csr_array((signs, places), shape=(1, self.domain.size))
         frequencies = self._rest(first)
@@ -634,7 +645,9 @@ class _Mean(_Column):
         self.domain, self.oracle, mechanism, self.weight = planned
         bounds: Any = planned.oracle.bounds
         if queries is not None:
-            raise ValueError("Plan supports no queries for a mean. Leave queries out.")
+            raise ValueError(
+                "Plan supports no queries for a mean, which is a single number. Leave out queries=."
+            )
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
         numbers = np.linspace(-1, 1, len(shares))
@@ -647,13 +660,19 @@ class _Mean(_Column):
 
     @property
     def empty_std(self) -> float:
-        raise ValueError("A mean has no category to detect. Plan its half_width, or a change.")
+        raise ValueError(
+            "The plan of a mean has no detection or detection_threshold, because a mean has no "
+            "categories. Plan its half_width, or a change."
+        )
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
         if aim != "change" or frequency is not None:
-            raise ValueError("A mean is one number. Plan a change, without a frequency.")
+            raise ValueError(
+                "Plan: the only difference between means is a change, without frequency=. Pass "
+                "change=, and leave out order=, detection= and frequency=."
+            )
         variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
         return _Statement(gap, std, std, float(ndtri(0.5 + level / 2)))
@@ -661,7 +680,7 @@ class _Mean(_Column):
 
 @dataclass(frozen=True)
 class _Statement:
-    """A difference to detect, and its standard errors with one user (in each collection)."""
+    """A difference to detect, and its standard errors if each collection had one user."""
 
     gap: float  # the difference, a frequency
     # Standard deviations if there is no difference, and if there is a difference.
@@ -685,18 +704,20 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
-            f"Plan needs an oracle such as OLH(), or a survey such as ColumnOracle, got {kind}."
+            f"Plan needs an oracle or a survey, got {kind}. Pass an instance such as OLH(1.0)."
         )
     oracle = clone(oracle)
     if n_categories is not None:
         if not isinstance(oracle, BaseOracle):
-            raise ValueError(f"{kind} declares its own domains. Leave out n_categories.")
+            raise ValueError(
+                f"Plan: {kind} declares the sizes of its domains itself. Leave out n_categories=."
+            )
         oracle.set_params(categories=n_categories)
     return oracle.__collector__().planned()
 
 
 def _by_name(argument: str, values: Any, names: Mapping, survey: str) -> dict[Any, Any]:
-    """Return the value for each column; None for a column without a value."""
+    """Return a dict with the value of each column, or None if the mapping lacks the column."""
     values = {} if values is None else values
     if not isinstance(values, Mapping):
         raise ValueError(
@@ -713,11 +734,12 @@ def _by_name(argument: str, values: Any, names: Mapping, survey: str) -> dict[An
 
 
 def _only(**aims: float | None) -> tuple[str, float]:
-    """Return the name and value of the single specified aim."""
+    """Return the name and value of the only specified aim; raise if there is not exactly one."""
     specified = {name: value for name, value in aims.items() if value is not None}
     if len(specified) != 1:
         raise ValueError(
-            f"Specify exactly one of {', '.join(aims)}, got {', '.join(specified) or 'none'}."
+            f"Plan: specify exactly one of {', '.join(aims)}, got "
+            f"{', '.join(specified) or 'none of them'}. Pass one of these arguments."
         )
     ((name, value),) = specified.items()
     _check_number(name, value)
@@ -741,16 +763,16 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _plain(result: Any) -> Any:
-    """Return a float for a single number of users, an array for an array of numbers."""
+    """Return a scalar array as a float, and any other array unchanged."""
     return result if np.ndim(result) else float(result)
 
 
 def _least_number(root: float) -> int:
-    """Return the minimum number of users, at least 1, with at least this square root."""
+    """Return the smallest integer >= 1 whose square root is at least `root` (numbers of users)."""
     if not root < 1e150:  # its square is a float
         raise ValueError(
-            "Plan.users_for needs more than 10**300 users for this aim. Allow a larger error, or "
-            "detect a larger difference."
+            "Plan.users_for: this aim needs more than 10**300 users. Pass a larger maximum error, "
+            "or a larger difference."
         )
     # If rounding errors alone raise a quotient above a whole number, no further user is needed.
     return max(1, math.ceil(root**2 * (1 - 1e-12)))

@@ -1,4 +1,4 @@
-"""The base of all post-processors, and the noise that they assume."""
+"""The base class of all post-processors, and the choice of the noise that they assume."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
 # %(noise_model)s otherwise.
 NOISE_PARAGRAPHS = {
     "noise": """noise : float or NoiseModel, default=None
-    The noise of the estimate. If None, use the noise of the estimate object, which must be raw. A
-    number is the noise level, the standard error at frequency 0, which is then assumed for all
-    frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, also contains the
-    growth of the variance with the frequency.""",
+    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
+    not have been post-processed before. A number is the noise level, the standard error at
+    frequency 0, which is then assumed for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such
+    as ``oracle.noise_``, also contains the growth of the variance with the frequency.""",
     "noise_model": """noise : NoiseModel, default=None
-    The noise of the estimate. If None, use the noise of the estimate object, which must be raw. For
-    a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number
-    of users; a noise level alone is not sufficient.""",
+    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
+    not have been post-processed before. For a plain array, pass a
+    :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number of users; a noise level
+    alone is not sufficient.""",
 }
 
 _MODEL = "noise=NoiseModel(p, q, n_samples)"
@@ -58,8 +59,8 @@ _NEEDS = {
 _MAX_ESTIMATE = 2.0
 
 _FITTED = """estimate_ : FrequencyEstimate
-    The same frequencies with their categories. Its `noise` and `shards` are still the noise and
-    the shards of the raw estimate.
+    The fitted frequencies with their categories. Its `noise` and `shards` still describe the
+    estimate before post-processing.
 n_features_in_ : int
     Number of categories.
 feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -67,7 +68,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 
 
 def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
-    """Let `set_output` act on plain input only."""
+    """Apply `set_output` only to arrays and data frames; an estimate remains an estimate."""
     # A data frame would lose the noise that the next step of a Pipeline needs. So the result for an
     # estimate is an estimate, whatever the output is set to; `estimate.to_frame()` converts it.
 
@@ -98,20 +99,21 @@ class BasePostProcessor(
 
     Like :class:`~sklearn.preprocessing.Normalizer`, a post-processor treats every row separately,
     so `transform` needs no fit; `fit` stores the result for its own rows. A new post-processor is a
-    pure function of rows and a class that calls it in `_process`; think twice before adding
-    anything here.
+    pure function of rows and a class that calls this function in `_process`; think twice before
+    adding anything to the base class.
 
-    A set of estimates is processed part by part: `fit` stores a fitted copy for each part in
-    `estimators_`, and `transform` uses the copy with the same name.
+    The parts of a set are its single estimates, each with a name. `fit` fits a copy of the
+    post-processor to each part and stores it in `estimators_`; `transform` processes each part by
+    the copy with the same name.
     """
 
     _parameter_constraints: dict = {}
 
-    #: Parameters that may be mappings by the names of the parts, if a set is post-processed.
+    #: Parameters that may be mappings from the names of a set's estimates to values.
     _part_parameters: tuple[str, ...] = ()
 
-    #: Whether it assumes that frequencies sum to 1, and then refuses other estimates
-    #: (`FrequencyEstimate.sums_to_one`).
+    #: Whether the post-processor assumes that frequencies sum to 1. If so, it refuses estimates
+    #: whose `FrequencyEstimate.sums_to_one` is false.
     sums_to_one: Any = True
 
     estimate_: FrequencyEstimate  # or an EstimateSet, if the input is one
@@ -128,11 +130,11 @@ class BasePostProcessor(
         # `fit` calls it on the estimator itself, `transform` on a temporary copy, so that
         # `transform` changes no attribute.
 
-    #: The attribute of :class:`~sklearn_ldp.NoiseModel` that it needs, or None.
+    #: The attribute of :class:`~sklearn_ldp.NoiseModel` that the post-processor needs, or None.
     needs: str | None = None
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
-        """Return whether it is made for the queries; a search then adds it to its candidates.
+        """Return whether a search should add this post-processor to its candidates for the queries.
 
         Parameters
         ----------
@@ -144,12 +146,13 @@ class BasePostProcessor(
         Returns
         -------
         bool
-            True if it uses the queries, or their kind, and can process the estimate.
+            True if the post-processor uses the queries, or their kind, and can process the
+            estimate.
         """
         return False
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether a search replaces it only by a significantly better candidate.
+        """Return whether this is the default of a search, unless a candidate is clearly better.
 
         Parameters
         ----------
@@ -159,22 +162,23 @@ class BasePostProcessor(
         Returns
         -------
         bool
-            If there are several such candidates, the default of the search is the last one for
-            which `knows` is true, otherwise the first one.
+            True if a search replaces this post-processor only by a significantly better candidate.
+            If this is true for several candidates, the default of the search is the last of them
+            for which `knows` is true, or the first of them if `knows` is true for none.
         """
         return False
 
     def _takes_arrays(self) -> bool:
-        """Return whether it accepts plain arrays, which have no noise."""
+        """Return whether the post-processor accepts plain arrays, which contain no noise."""
         values = [getattr(self, name) for name in _NOISE_PARAMETERS if hasattr(self, name)]
         return not values or any(value is not None and value != "auto" for value in values)
 
     def _sees_whole_sets(self) -> bool:
-        """Return whether it processes all parts of a set together, not each part separately."""
+        """Return whether all estimates of a set are processed together, not each separately."""
         return False
 
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the result for `fit`; only a search, which learns from the rows, overrides it."""
+        """Return the result of `fit`; only a search overrides this, because it learns from rows."""
         return self._process(estimate)
 
     def fit(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> Self:
@@ -183,19 +187,20 @@ class BasePostProcessor(
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
-            One estimate of the distribution per row; each part of a set is processed separately.
+            One estimate of the distribution per row; each estimate of a set is processed
+            separately.
         y : None
             Ignored.
 
         Returns
         -------
         self : object
-            Fitted.
+            The fitted post-processor.
 
         Raises
         ------
         ValueError
-            If the noise is needed and not known.
+            If the post-processor needs the noise, but the noise is unknown.
         """
         # An earlier fit may have had another kind of input, with other attributes.
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
@@ -210,7 +215,7 @@ class BasePostProcessor(
         return self
 
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Post-process each part by a fitted copy."""
+        """Fit a copy of this post-processor to each estimate of a set; return their results."""
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         copies = self._copies(estimates.names)
         fitted = {name: _named(name, copies[name].fit, part) for name, part in nonempty.items()}
@@ -238,7 +243,7 @@ class BasePostProcessor(
         Raises
         ------
         ValueError
-            If the noise is needed and not known.
+            If the post-processor needs the noise, but the noise is unknown.
         """
         if isinstance(X, EstimateSet):
             result: Any = self._transform_set(X)
@@ -271,7 +276,7 @@ class BasePostProcessor(
         Raises
         ------
         ValueError
-            If the noise is needed and not known.
+            If the post-processor needs the noise, but the noise is unknown.
         """
         return _as_given(X, self.fit(X).estimate_)
 
@@ -284,10 +289,10 @@ class BasePostProcessor(
         y: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return minus the mean squared error of the fitted estimate, compared with other users.
+        """Return minus the mean squared error of the fitted estimate, against data of other users.
 
-        This is the score of a Pipeline that ends here. Searches and cross-validations of
-        scikit-learn use it if they have no ``scoring``. Larger is better.
+        This is the score of a Pipeline whose last step is this post-processor. Searches and
+        cross-validations of scikit-learn use it if they have no ``scoring``. Larger is better.
 
         =================================  ========================================================
         call                               reference of the score
@@ -298,17 +303,18 @@ class BasePostProcessor(
         reports                            privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
         =================================  ========================================================
 
-        The estimate that an oracle's `transform` makes of values refers to these values: only in
-        memory, never in a file, a pickle or a copy.
+        If an oracle's `transform` turns values into an estimate, the estimate remembers these
+        values for the score. They stay in memory, and are never in a file, a pickle or a copy.
 
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
-            The raw estimate of other users; or, as an array, the true frequencies, for all rows or
-            for each row. If y is given, only the number of users of X is used.
+            The estimate of other users before post-processing. An array contains the true
+            frequencies instead, as one row for all fitted rows or as a row for each of them. If y
+            is given, only the number of users of X is used.
         y : array-like of shape (n_samples,) or data frame, default=None
-            Values of users to compare with; for a set, a column for each of its columns. Ignored
-            after a fit to plain arrays, which have no categories.
+            Values of other users; for a set of estimates, one column for each of its columns.
+            Ignored after a fit to plain arrays, which have no categories.
         sample_weight : array-like of shape (n_samples,), default=None
             The number of users of each row of y. Without y, X already includes the weights. If
             metadata routing raises that the weights are not requested for ``Pipeline.score``, as
@@ -317,14 +323,14 @@ class BasePostProcessor(
         Returns
         -------
         float
-            Minus the error, averaged over the categories, the rows, and the parts of a set. With y,
-            the error of a search is the error of its `queries`, by its `metric`.
+            Minus the error, averaged over the categories, the rows, and the estimates of a set. If
+            this is a search and y is given, the error is the `metric` of its `queries`.
 
         Raises
         ------
         ValueError
-            If the estimate of other users is not raw, the shape of the array does not fit, or a
-            value of y is not a category.
+            If X is an estimate that was post-processed, if X is an array with another shape, or if
+            a value of y is not a category.
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
@@ -341,25 +347,26 @@ class BasePostProcessor(
         truth = self._check(X, reset=False).values
         if len(truth) not in (1, len(fitted)):
             raise ValueError(
-                f"{type(self).__name__}.score expects one row of frequencies, or one for each of "
-                f"the {len(fitted)} rows that were fitted, got {len(truth)}. Pass the true "
-                "frequencies in this shape."
+                f"{type(self).__name__}.score expects true frequencies for the {len(fitted)} "
+                f"fitted rows, got {len(truth)} rows. Pass the true frequencies as 1 row or "
+                f"{len(fitted)} rows."
             )
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:
-        """Return the errors of the fitted estimate, for a set by part."""
+        """Return the errors of the fitted estimate, or a mapping from names to them for a set."""
         return query_errors(truth, self.estimate_)
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Post-process each part by its fitted copy, or by an unfitted copy before any fit."""
+        """Post-process each estimate of a set by its fitted copy, or by a new copy before a fit."""
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         unknown = [name for name in nonempty if fitted and name not in fitted]
         if unknown:
             raise ValueError(
-                f"{type(self).__name__} was fitted to the parts {', '.join(map(repr, fitted))}, "
-                f"got the part {unknown[0]!r}. Fit it to a set with this part."
+                f"{type(self).__name__} was fitted to a set with the estimates "
+                f"{', '.join(map(repr, fitted))}, got a set with {unknown[0]!r}. Call fit on a set "
+                "that contains an estimate of this name."
             )
         by_name = fitted or self._copies(estimates.names)
         processed = {
@@ -368,18 +375,18 @@ class BasePostProcessor(
         return estimates.with_parts({**estimates, **processed})
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
-        """Return an unfitted copy for each part of a set, by name."""
-        # If a parameter is a mapping by the names of parts, each copy gets the value of its part,
-        # or the default if the mapping lacks the part.
+        """Return an unfitted copy of this post-processor for each name in a set of estimates."""
+        # If a parameter is a mapping by names, each copy gets the value for its name, or the
+        # default value if the mapping lacks the name.
         values = {name: getattr(self, name, None) for name in self._part_parameters}
         mappings = {name: value for name, value in values.items() if isinstance(value, Mapping)}
         for parameter, by_part in mappings.items():
             unknown = [key for key in by_part if key not in names]
             if unknown:
                 raise ValueError(
-                    f"{type(self).__name__} accepts {parameter} by the names of the parts of a set "
-                    f"of estimates, got the key {unknown[0]!r}; the parts are "
-                    f"{', '.join(map(repr, names))}. Pass {parameter}={{{names[0]!r}: ...}}."
+                    f"{type(self).__name__}: the keys of {parameter} must be names of estimates in "
+                    f"the set, {', '.join(map(repr, names))}, got the key {unknown[0]!r}. Pass "
+                    f"{parameter}={{{names[0]!r}: ...}}."
                 )
         defaults = type(self)().get_params(deep=False) if mappings else {}
         copies = {}
@@ -395,7 +402,7 @@ class BasePostProcessor(
     def frequencies_(self) -> Any:
         """The fitted rows, of shape (n_estimates, d), or (d,) if there is only one row.
 
-        For a set of estimates, a dict of these, by the names of its parts.
+        For a set, a dict from the name of each estimate to its rows.
         """
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_. Call fit first.")
@@ -408,11 +415,15 @@ class BasePostProcessor(
         """Return X as an estimate, after scikit-learn's checks of its shape and values."""
         self._validate_params()
         if self.sums_to_one and isinstance(X, FrequencyEstimate) and not X.sums_to_one:
-            why = "overlap, as users have several items" if X.shares_overlap else "are some of many"
+            why = (
+                "overlap because users have several items"
+                if X.shares_overlap
+                else "belong to some of many categories"
+            )
             raise ValueError(
-                f"{type(self).__name__} is for frequencies that sum to 1, and these {why}. Use "
-                "BasePos(), BaseCut(), NPMLE(simplex=False) or EmpiricalBayes(simplex=False), or "
-                "choose by HeldOutSearch()."
+                f"{type(self).__name__} is for frequencies that sum to 1, but these frequencies "
+                f"{why}. Use BasePos(), BaseCut(), NPMLE(simplex=False) or "
+                "EmpiricalBayes(simplex=False), or let HeldOutSearch() choose."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             _check_n_features(self, X, reset=False)
@@ -434,13 +445,14 @@ class BasePostProcessor(
         if is_column and (np.asarray(X).dtype.kind in "iu" or np.abs(values).max() > _MAX_ESTIMATE):
             raise ValueError(
                 f"{type(self).__name__} expects a distribution in each row, got a single number "
-                "(n_features=1): users' values are for an oracle."
+                "per row (n_features=1), which looks like users' values. Pass users' values to an "
+                "oracle, and its estimate to the post-processor."
             )
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
     def _as_estimate(self, result: Any) -> FrequencyEstimate:
-        """Return the result of `_process`, or raise TypeError if it is no estimate."""
+        """Return the result of `_process`; raise TypeError if it is not a FrequencyEstimate."""
         if not isinstance(result, FrequencyEstimate):
             name = type(self).__name__
             raise TypeError(
@@ -455,7 +467,7 @@ class BasePostProcessor(
         Parameters
         ----------
         input_features : array-like of str of shape (n_features_in_,), default=None
-            Names of the input's columns, when a plain array was fitted.
+            Names of the input's columns, used only if a plain array was fitted.
 
         Returns
         -------
@@ -482,16 +494,16 @@ def _as_given(X: Any, result: FrequencyEstimate) -> Any:
 
 
 def _rows(estimate: FrequencyEstimate) -> np.ndarray:
-    """Return the rows, or the row if there is only one."""
+    """Return the values of all rows, or of the only row without the first axis."""
     return estimate.values[0] if len(estimate) == 1 else estimate.values
 
 
 def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
-    """Return the result of a function of a part; an error names the part."""
+    """Apply a function to one estimate of a set; if it fails, add the estimate's name."""
     try:
         return function(part)
     except ValueError as error:
-        raise ValueError(f"In the part {name!r}: {error}") from error
+        raise ValueError(f"In the estimate named {name!r}: {error}") from error
 
 
 # -- the noise --------------------------------------------------------------------------------
@@ -505,23 +517,25 @@ def resolve_noise(
     estimate : FrequencyEstimate
         The estimate to post-process. If `noise` is None, the noise of the estimate is used.
     noise : float, Noise or None
-        The post-processor's parameter of this name. A number is the noise level.
+        The value of the post-processor's parameter `noise`. A number is the noise level.
     name : str
-        Class of the post-processor, which errors name.
+        Class name of the post-processor, for error messages.
     needs : {"std", "n_samples", "null_variance"}, default="std"
-        The required part of the noise: its level, also the number of users, or also the growth of
-        the variance with the frequency, which only a :class:`~sklearn_ldp.NoiseModel` contains.
+        What the post-processor requires. "std": the noise level. "n_samples": also the number of
+        users. "null_variance": also the growth of the variance with the frequency, which only a
+        :class:`~sklearn_ldp.NoiseModel` contains.
 
     Returns
     -------
     Noise
-        With one noise level for all rows of the estimate, or one per row.
+        The noise, with one level for all rows of the estimate, or one level per row.
 
     Raises
     ------
     ValueError
-        If the noise is not known, or lacks the required part; if `noise` is None and other
-        post-processors have changed the estimate; or if the noise has another number of rows.
+        If the noise is unknown or lacks what is required; if `noise` is None and another
+        post-processor has changed the estimate; or if the noise has another number of rows than
+        the estimate.
 
     Examples
     --------
@@ -536,29 +550,31 @@ def resolve_noise(
     source = estimate.noise if noise is None else noise
     if noise is None and source is not None and not estimate.is_raw:
         raise ValueError(
-            f"{name} needs a raw estimate, got one after {' and '.join(estimate.postprocessors)}, "
-            f"so the noise does not describe its errors any more. Put {name} first, pass the raw "
-            "estimate (oracle.estimate_), or give noise= for the estimate as it is now."
+            f"{name} needs a raw estimate, got an estimate that was post-processed by "
+            f"{' and '.join(estimate.postprocessors)}, whose errors its noise no longer describes. "
+            f"Apply {name} first, pass the raw estimate (oracle.estimate_), or pass the noise of "
+            "the post-processed estimate as noise=."
         )
     known = source if isinstance(source, Noise | None) else Noise.of_level(float(source))
     if known is None or getattr(known, needs) is None:
         missing, remedy = _NEEDS[needs]
         described = "a plain array" if known is None else f"noise={source!r}"
         raise ValueError(
-            f"{name} needs to know {missing}, which {described} does not contain. Pass the "
-            f"FrequencyEstimate that an oracle returns, or give {remedy}."
+            f"{name} needs {missing}, which {described} does not contain. Pass the "
+            f"FrequencyEstimate that an oracle returns, or pass {remedy}."
         )
     levels = np.asarray(known.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
         raise ValueError(
             f"{name} needs one finite noise level > 0 for all rows, or one per row "
-            f"({len(estimate)}), got {levels} from noise={source!r}. Pass noise= of this shape."
+            f"({len(estimate)} rows), got {levels} from noise={source!r}. Pass one positive noise "
+            f"level or {len(estimate)} of them as noise=."
         )
     return known
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
-    """Return a number for each row, from a number for all rows or one per row.
+    """Return one number per row; a single number is repeated for all rows.
 
     Shapes: value (1,) or (n_rows,) -> (n_rows,).
     """
@@ -566,6 +582,6 @@ def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
 
 
 def _is_text(values: Any) -> bool:
-    """Return whether the first value is a text but not a number, as in values of users."""
+    """Return whether the first value is a text that is not a number, such as a user's value."""
     first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)
     return isinstance(first, str) and not as_numbers([first]).size

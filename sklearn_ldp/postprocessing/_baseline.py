@@ -18,7 +18,7 @@ _Level = TypeVar("_Level", float, np.ndarray)
 
 
 def base_pos(F: ArrayLike) -> np.ndarray:
-    """Set negative estimates to 0 (2020 paper, Base-Pos).
+    """Set negative estimates to 0 (Base-Pos of Wang et al., NDSS 2020).
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def base_pos(F: ArrayLike) -> np.ndarray:
 
 
 def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Set estimates below a threshold to 0 (2020 paper, Base-Cut).
+    """Set estimates below a threshold to 0 (Base-Cut of Wang et al., NDSS 2020).
 
     Parameters
     ----------
@@ -53,7 +53,10 @@ def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 
 
 def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Level:
-    """Threshold that about `alpha` categories of frequency 0 pass by chance (2020 paper, Eq. 9).
+    """Threshold that about `alpha` categories of frequency 0 exceed by chance.
+
+    This is Eq. 9 of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
     n_categories : int
         Size d of the domain.
     alpha : float
-        Expected number of categories that pass although no user has them.
+        Expected number of categories above the threshold that no user has.
 
     Returns
     -------
@@ -75,9 +78,9 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
 
 
 class BaseThreshold(BasePostProcessor):
-    """Base of the post-processors with a threshold, which `_cut` applies."""
+    """Base of the post-processors that compute a threshold for each row and apply `_cut`."""
 
-    #: A function of estimates and thresholds.
+    #: A function that applies the thresholds of the rows to the estimates.
     _cut: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
     _parameter_constraints: dict = {
@@ -111,7 +114,7 @@ class Base(BasePostProcessor):
     """No post-processing: the raw estimate of the oracle.
 
     It is unbiased and has the variance of the oracle. Estimates may be negative, and need not sum
-    to 1. The estimate still counts as raw.
+    to 1. Other post-processors accept the result as a raw estimate.
 
     Attributes
     ----------
@@ -121,7 +124,7 @@ class Base(BasePostProcessor):
 
     See Also
     --------
-    PostPos : Keeps the estimate as well, but clips the answers to queries.
+    PostPos : Also keeps the estimate, but sets negative answers to queries to 0.
 
     References
     ----------
@@ -146,7 +149,8 @@ class BasePos(BasePostProcessor):
     """Set negative estimates to 0.
 
     For every category, the result is at least as close to the truth as the raw estimate. But every
-    category gets a positive bias (2020 paper, Lemma 1), and these biases add up over sets.
+    category gets a positive bias ([1]_, Lemma 1), and these biases add up in the sum over a set of
+    categories.
 
     Attributes
     ----------
@@ -180,8 +184,9 @@ class BasePos(BasePostProcessor):
 class PostPos(BasePostProcessor):
     """Keep the estimate, and set negative *answers* to queries to 0.
 
-    This equals Base-Pos on single categories, and is close to Base on sets. Answers may contradict
-    each other: the answer for a union of disjoint sets may differ from the sum of their answers.
+    For queries of single categories, the answers equal those of :class:`BasePos`. For sets of
+    categories, they are close to the answers of :class:`Base`. Answers may contradict each other:
+    the answer for a union of disjoint sets may differ from the sum of the sets' answers.
 
     Attributes
     ----------
@@ -218,17 +223,21 @@ class BaseCut(BaseThreshold):
 
     .. math:: T = \\max\\{0, \\Phi^{-1}(1 - \\alpha / d)\\} \\, \\sigma
 
-    (2020 paper, Eq. 9), so that about `alpha` of the categories without users pass the threshold.
-    The papers use 2, and recommend this method for queries of single categories; 0.05 is the
-    threshold of RAPPOR (OUE-Zero in the Calibrate paper). Estimates equal to T are kept.
+    where d is the number of categories and sigma the noise level ([1]_, Eq. 9). About `alpha` of
+    the categories without users have estimates above T by chance. Wang et al. [1]_ use `alpha` 2,
+    and recommend this method for queries of single categories. The threshold of RAPPOR has `alpha`
+    0.05 (Jia and Gong, "Calibrate", INFOCOM 2019, call this method OUE-Zero). Estimates equal to T
+    are kept.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of false positives, > 0. If it is d/2 or more, T is 0.
+        Expected number of categories without users that are kept, > 0. If `alpha` is d/2 or more, T
+        is 0.
     n_kept : int, default=None
-        Number of largest estimates to keep instead: T is the n_kept-th largest estimate, or 0 if
-        this is negative. Estimates tied with it are kept too, and no noise is needed.
+        Number of largest estimates to keep. `alpha` and the noise are then not used: T is the
+        n_kept-th largest estimate, or 0 if that estimate is negative. Estimates equal to T are kept
+        too.
     %(noise)s
 
     Attributes

@@ -25,9 +25,10 @@ _NARROW = 1e-2  # of the noise: standard deviation of the prior if noise explain
 
 
 def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> np.ndarray:
-    """Return the posterior mean under a prior (Calibrate paper, Eq. 12).
+    """Return the posterior mean of each frequency under a prior.
 
-    The posterior mean has the smallest expected squared error if the prior is right.
+    This is Eq. 12 of Jia and Gong, "Calibrate", INFOCOM 2019. The posterior mean has the smallest
+    expected squared error if the prior is right.
 
     Parameters
     ----------
@@ -55,11 +56,13 @@ def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> 
 
 
 def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarray:
-    """Return the posterior mean under a power law (2020 paper, Eq. 13).
+    """Return the posterior mean of each frequency under a power law.
 
-    The prior probability of a true count k is proportional to ``k**-exponent`` for k = 1 .. n, and
-    the error of its estimate is normal. Each estimate becomes the posterior mean of k, divided by
-    n, which has the smallest expected squared error if the prior is right.
+    This is Eq. 13 of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020. The prior probability of a true count k is proportional to
+    ``k**-exponent`` for k = 1 .. n, and the error of its estimate is normal. Each estimate becomes
+    the posterior mean of k, divided by n, which has the smallest expected squared error if the
+    prior is right.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
-    """Return posterior means under a member of a family, in the shape of F."""
+    """Return posterior means under the prior of a family with these parameters (shape of F)."""
     # For a prior that is used `often` a table is computed, in some milliseconds. For a prior that
     # is fitted to this row alone, the means are computed only at its estimates.
     F = np.asarray(F, dtype=np.float64)
@@ -99,13 +102,13 @@ def posterior_means(F, std, n_samples, family, theta, *, often=True):
 
 @lru_cache(maxsize=16)
 def _posterior(family, theta, noise, n_samples):
-    """Return the posterior at all estimates that can occur."""
+    """Return the posterior for all estimates that can occur, as a cached object."""
     lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
     return Posterior(family.prior(theta, n_samples), noise, lowest, highest)
 
 
 def _plausible(counts, std, n_samples):
-    """Return counts, clipped to the range that noise can reach and in which floats are precise."""
+    """Clip counts to the range that noise can reach and in which floats are precise."""
     return np.clip(counts, -1000 * std, n_samples + 14 * std)
 
 
@@ -113,8 +116,8 @@ def _plausible(counts, std, n_samples):
 def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
     """Return the exponent of the power law with mean n / d (Calibrate's mean-variance fit).
 
-    Returns: the exponent; None if no power law has this mean, because there are no more users than
-    categories.
+    Returns: the exponent, or None if no power law has this mean. This occurs if there are no more
+    users than categories.
     """
     # The mean count of the categories is known exactly, because the frequencies sum to 1.
     if n_categories == 1:
@@ -133,7 +136,9 @@ def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
 
 
 def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
-    """Return the exponent with the largest marginal likelihood (Calibrate paper, Eq. 16).
+    """Return the power-law exponent with the largest marginal likelihood of the estimates.
+
+    This is Eq. 16 of Jia and Gong, "Calibrate", INFOCOM 2019.
 
     Parameters
     ----------
@@ -155,7 +160,7 @@ def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
 
 # -- fits of rows -----------------------------------------------------------------------------
 def fit_rows(family, rows, std, n_samples, method, name):
-    """Return parameters of the family for each row of estimated frequencies with the same noise."""
+    """Fit the family to each row of frequencies; all rows have the same noise."""
     counts = rows * n_samples
     noise = std * n_samples
     if method == "mle":
@@ -164,7 +169,7 @@ def fit_rows(family, rows, std, n_samples, method, name):
 
 
 def _fit_moments(family, counts, noise, n_samples, name):
-    """Return parameters of the family for a row of estimated counts, by mean and variance."""
+    """Return the parameters of the family that give a row's mean and variance of true counts."""
     d = len(counts)
     if isinstance(family, PowerLaw):
         exponent = power_law_exponent(n_samples, d)
@@ -173,7 +178,7 @@ def _fit_moments(family, counts, noise, n_samples, name):
             _warn(
                 f"{name} found no power law with mean n / d = {n_samples} / {d}, because there are "
                 f"no more users than categories, so it uses the exponent {exponent:g}. Try "
-                'fit_method="mle" or a known prior.'
+                'fit_method="mle", or pass a known prior or exponent.'
             )
         return np.array([exponent])
     mean, spread = _target(family, counts, noise, n_samples, name)
@@ -181,13 +186,13 @@ def _fit_moments(family, counts, noise, n_samples, name):
     if not solved:
         has_scale = len(theta) == 2
         moments = f"mean {mean:.4g}"
-        substitute = "the nearest member"
+        substitute = "the distribution with the nearest mean"
         if has_scale:
             moments += f" and standard deviation {spread:.4g}"
-            substitute = "the member with these moments on the whole line"
+            substitute = "the distribution with these moments on the whole line"
         _warn(
-            f"{name} found no member of the prior's family with the moments of the estimates on "
-            f"0 .. n, {moments}, so it uses {substitute}. Try another family."
+            f"{name}: no distribution of the prior's family on 0 .. n has the moments of the "
+            f"estimates, {moments}, so {substitute} is used. Try another family."
         )
     return theta
 
@@ -198,15 +203,16 @@ def _target(family, counts, noise, n_samples, name):
     variance = counts.var() - noise**2
     if not 0 < mean < n_samples:
         _warn(
-            f"{name}: the estimates have the mean {mean:.4g}, which is impossible for a prior on "
-            f"0 .. n = {n_samples}, so it uses n / d. Check the estimates and the noise."
+            f"{name}: the estimated counts have the mean {mean:.4g}, which is impossible for a "
+            f"prior on 0 .. n = {n_samples}, so the mean n / d is used. Check the estimates and "
+            "the noise."
         )
         mean = n_samples / max(len(counts), 2)
     if len(family.names) == 2 and variance <= (_NARROW * noise) ** 2:
         _warn(
-            f"{name}: noise alone explains the spread of the estimates, so it assumes a standard "
-            f"deviation of the true counts of {_NARROW:g} of the noise, and shrinks all estimates "
-            "to their mean. More users would show how the counts differ."
+            f"{name}: noise alone explains the spread of the estimates, so the standard deviation "
+            f"of the true counts is assumed to be {_NARROW:g} times the noise, which shrinks all "
+            "estimates to their mean. Collect reports of more users to see how the counts differ."
         )
         variance = (_NARROW * noise) ** 2
     return mean, np.sqrt(max(variance, 0.0))
@@ -218,12 +224,12 @@ def _warn(message):
 
 # -- the classes ------------------------------------------------------------------------------
 class BaseCalibrate(BasePostProcessor):
-    """Base of the posterior means on counts: rows, noise and numbers of users."""
+    """Base of Calibrate and Power: posterior means of the counts of each row."""
 
     needs: str | None = "n_samples"
 
     def _posterior_of_rows(self, estimate, family, known=None):
-        """Return posterior means, parameters of each row's prior, and numbers of users."""
+        """Return, for each row, the posterior means, the parameters of the prior, and n."""
         name = type(self).__name__
         n_rows = len(estimate)
         noise = resolve_noise(estimate, self.noise, name, "n_samples")
@@ -250,20 +256,20 @@ class Calibrate(BaseCalibrate):
     """Improve an estimate by a prior from a family that describes the shape of the data.
 
     Each estimate becomes the expected value of the true count, given the estimate, a prior for the
-    counts and normal noise of a known level (Calibrate paper, Theorem 2). The prior describes the
+    counts and normal noise of a known level ([1]_, Theorem 2). The prior describes the
     shape of the data: few categories with many users and many with few ("power-law"), or similar
     numbers of users in all categories ("gaussian", "laplace", "poisson").
 
     The support of the prior is whole counts: 1 .. n for the power law, and 0 .. n for all others,
     even if their tails are longer. A continuous distribution gives whole numbers probabilities
-    proportional to its densities at these numbers (if a density is infinite, to the probability
-    within a half).
+    proportional to its densities at these numbers. If a density is infinite, the probability within
+    one half of the number is used instead.
 
     The parameters of the prior are fitted for each row. "mle" maximizes the marginal likelihood of
-    the estimates (Eq. 16). "mean-variance" equates the mean and the variance of the prior with the
-    mean and the variance of the estimates, minus the variance of the noise (Eqs. 17 to 20). For a
-    family with one parameter it equates only the mean. For a power law this is n / d, the mean that
-    Eq. 19 estimates, which is known exactly because the frequencies sum to 1.
+    the estimates ([1]_, Eq. 16). "mean-variance" equates the mean and the variance of the prior
+    with the mean of the estimates and their variance minus the variance of the noise ([1]_, Eqs. 17
+    to 20). For a family with one parameter, only the mean is equated. For a power law, n users and
+    d categories, the mean of the counts is n / d exactly, because the frequencies sum to 1.
 
     Parameters
     ----------
@@ -272,9 +278,10 @@ class Calibrate(BaseCalibrate):
         The name of a family, which is then fitted, or a frozen distribution, such as
         ``scipy.stats.norm(10, 3)``, which is used without a fit.
     fit_method : {"mean-variance", "mle"}, default="mle"
-        How the parameters are fitted. The default differs from the default of :class:`Power`. The
-        moments need no search but do not suit every family. For a power law, "mle" reproduces the
-        Calibrate paper, and "mean-variance" reproduces Power of the 2020 paper.
+        How the parameters are fitted. The default differs from the default of :class:`Power`.
+        "mean-variance" is faster but does not suit every family. For a power law, "mle" is the
+        method of Jia and Gong [1]_, and "mean-variance" is the method Power of Wang et al., NDSS
+        2020.
     %(noise_model)s
 
     Attributes
@@ -292,10 +299,11 @@ class Calibrate(BaseCalibrate):
     UserWarning
         If the equations of "mean-variance" have no solution. If noise alone explains the spread of
         the estimates, the prior has a standard deviation of 1 % of the noise. If the mean of the
-        estimates is not in 0 .. n, n / d is used instead. If no member of the family has these
-        moments on 0 .. n, "gaussian" and "laplace" use the member with these moments on the whole
-        line (which is too wide for the mean), and "poisson" uses the nearest member. If there are
-        no more users than categories, the power law has the exponent 30.
+        estimated counts is not in 0 .. n, n / d is used instead. If no distribution of the family
+        has these moments on 0 .. n, "gaussian" and "laplace" use the distribution with these
+        moments on the whole line (which is too wide for the mean), and "poisson" uses the
+        distribution with the nearest mean. If there are no more users than categories, the power
+        law has the exponent 30.
 
     See Also
     --------
@@ -307,10 +315,10 @@ class Calibrate(BaseCalibrate):
     -----
     **Few reports.** The noise is assumed to be normal. If a category gets at most 100 reports of
     GRR by chance, their skewness looks like signal: in 20 of 72 settings the error exceeds the
-    error of NormSub by over 5 %, by a factor of at most 2.96, and values sum to .05 .. 22. Through
-    OLH with as many users this occurs in 7 of 72 settings (with a Gaussian prior in 18, by at most
-    3.9). EmpiricalBayes uses the distribution of the counts
-    (``python -m benchmarks.accuracy._weak_frequencies``).
+    error of NormSub by over 5 %, by a factor of at most 2.96, and the estimates sum to .05 .. 22.
+    With OLH and the same numbers of users this occurs in 7 of 72 settings (with a Gaussian prior in
+    18, by a factor of at most 3.9). EmpiricalBayes avoids this because it uses the exact
+    distribution of the counts (``python -m benchmarks.accuracy._weak_frequencies``).
 
     References
     ----------
@@ -364,7 +372,7 @@ class Power(BaseCalibrate):
 
     Each estimate becomes the expected value of the true count, given the estimate, a power law for
     the counts and normal noise. This value has the smallest expected squared error if the prior is
-    right (Calibrate paper, Theorem 2; 2020 paper, section IV-E). Small estimates shrink towards 0,
+    right ([1]_, Theorem 2; [2]_, section IV-E). Small estimates shrink towards 0,
     and large estimates hardly change.
 
     The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
@@ -374,8 +382,8 @@ class Power(BaseCalibrate):
     Parameters
     ----------
     fit_method : {"mean-variance", "mle"}, default="mean-variance"
-        How the exponent is fitted. The default is the method that the 2020 paper calls Power. The
-        default of :class:`Calibrate`, with the same prior, is "mle", as in the Calibrate paper.
+        How the exponent is fitted. The default is the method that [2]_ calls Power. The default of
+        :class:`Calibrate` is "mle", the method of [1]_.
     exponent : float, default=None
         The exponent, if it is known. If None, the exponent is fitted.
     %(noise_model)s
@@ -402,7 +410,7 @@ class Power(BaseCalibrate):
     Notes
     -----
     With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
-    NormSub by over 5 % in 20 of 144 settings, by a factor of at most 1.56, and values sum to
+    NormSub by over 5 % in 20 of 144 settings, by a factor of at most 1.56, and the estimates sum to
     .2 .. 1.7.
 
     References
@@ -450,8 +458,8 @@ class Power(BaseCalibrate):
 class PowerNS(Power):
     """Make an estimate of data with a long tail consistent: Power, then Norm-Sub.
 
-    The papers recommend this method for the frequencies of sets. Try :class:`EmpiricalBayes` first,
-    which assumes no family of priors.
+    Wang et al. [1]_ recommend this method for the total frequencies of sets of categories. Try
+    :class:`EmpiricalBayes` first, which assumes no family of priors.
 
     Parameters
     ----------
@@ -482,7 +490,8 @@ class PowerNS(Power):
     Notes
     -----
     With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
-    NormSub by over 5 % in 10 of 144 settings, by a factor of at most 1.45 ("mle": 11, 1.40). If all
+    NormSub by over 5 % in 10 of 144 settings, by a factor of at most 1.45 (with
+    ``fit_method="mle"`` in 11 settings, by at most 1.40). If all
     frequencies are equal, a category can stand out by chance; EmpiricalBayes is then safer.
 
     References

@@ -22,7 +22,7 @@ _NARROW = 1e-2  # of the noise: standard deviation of the prior if noise dominat
 
 
 class PowerLaw:
-    """The power law on 1 .. n."""
+    """Power-law priors on the counts 1 .. n."""
 
     names = ("exponent",)
 
@@ -34,7 +34,7 @@ class PowerLaw:
         return CountPrior(lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=exponent)
 
     def log_total(self, theta, n_samples):
-        """Return the log of the sum of all masses, by Euler and Maclaurin from 1,000 on."""
+        """Return the log of the sum of ``k**-a`` over k = 1 .. n; Euler-Maclaurin beyond 1,000."""
         (a,) = theta
         first = float(min(n_samples, 1000))
         last = float(n_samples)
@@ -55,7 +55,7 @@ class PowerLaw:
 
 
 class Family:
-    """Distributions on 0 .. n, by a mean above 0, or by a location and a scale."""
+    """Distributions on 0 .. n whose parameters are a positive mean, or a location and a scale."""
 
     def __init__(self, distribution, names, log_mass):
         self.distribution = distribution
@@ -69,7 +69,7 @@ class Family:
         return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
 
     def log_total(self, theta, n_samples):
-        """Return the log of the sum of all masses."""
+        """Return the log of the sum of the unnormalized probabilities of all counts."""
         return prior_moments(self.prior(theta, n_samples))[2]
 
     # The last parameter is positive, and a location is any number.
@@ -86,7 +86,7 @@ class Family:
 
 
 class Known:
-    """A frozen distribution, without parameters to fit."""
+    """A known distribution of :mod:`scipy.stats`, which has no parameters to fit."""
 
     names = ()
 
@@ -106,9 +106,9 @@ class Known:
         high = int(np.floor(min(high, n_samples)))
         if low > high:
             raise ValueError(
-                f"Calibrate needs a prior that gives some count from 0 to n_samples={n_samples} a "
-                f"positive probability, got the support {frozen.support()}. Give the prior in "
-                "counts of users, not in frequencies."
+                "Calibrate needs a prior with a positive probability for at least one count from 0 "
+                f"to n_samples={n_samples}, got a prior with the support {frozen.support()}. Pass "
+                "prior= as a distribution of numbers of users, not of frequencies."
             )
         log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf
 
@@ -142,26 +142,27 @@ FAMILIES: dict[str, Any] = {
 
 
 def as_family(prior):
-    """Return the family with a name, or a frozen distribution of :mod:`scipy.stats` as `Known`."""
+    """Return the family with this name; a frozen :mod:`scipy.stats` distribution as `Known`."""
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
         raise ValueError(
             f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
-            f"{prior.name!r} of scipy.stats. Give its parameters, as in scipy.stats.norm(10, 3), "
-            "or use NPMLE, which learns a prior of any shape."
+            f"{prior.name!r} of scipy.stats. Pass prior= with parameters, such as "
+            "scipy.stats.norm(10, 3), or use NPMLE, which learns a prior of any shape."
         )
     return Known(prior)
 
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """Return the parameters of a family with this mean and standard deviation, if it has them.
+    """Return the parameters with which a family has this mean and standard deviation.
 
     Shapes: -> (n_parameters,).
     mean, std: desired mean and standard deviation of the counts on 0 .. n.
-    Returns: also whether the equations have a solution. If not, the parameters are the parameters
-    of the nearest member, or, with a location, of the member with these moments on the whole line.
+    Returns: the parameters, and whether the family can have these moments on 0 .. n. If not, the
+    parameters of a family with a mean are those with the nearest mean, and the parameters of a
+    family with a location and a scale give these moments on the whole line.
     """
     # A family with one parameter is fitted to the mean only.
 
@@ -186,7 +187,7 @@ def fit_moments(family, mean, std, n_samples):
 
 
 def _solve_for_mean(family, misfit, starts):
-    """Return the single parameter of a family, and whether it solves the equation of the mean."""
+    """Return the parameter with which a family has the wanted mean, and whether it exists."""
     steps = np.array([-3.0, 0.0, 3.0])
     free = np.unique(np.concatenate([np.ravel(start) + steps for start in starts]))
     gaps = np.array([misfit(np.array([x]))[0] for x in free])
@@ -199,10 +200,10 @@ def _solve_for_mean(family, misfit, starts):
 
 
 def fit_likelihood(family, rows, std, n_samples):
-    """Return the most likely parameters of a family for each row (Calibrate paper, Eq. 16).
+    """Return the most likely parameters of a family for each row (Jia and Gong 2019, Eq. 16).
 
     Shapes: rows (n_rows, d) -> (n_rows, n_parameters).
-    rows: estimated counts, with noise of this standard deviation.
+    rows: estimated counts; std: standard deviation of their noise.
     """
     if len(family.names) == 1:
         mean = min(max(n_samples / rows.shape[1], 1.0), n_samples)
@@ -213,9 +214,9 @@ def fit_likelihood(family, rows, std, n_samples):
 
 
 def _likelihood_loss(family, rows, std, n_samples):
-    """Return minus the log likelihood of each row, as a function of free parameters.
+    """Return a function that maps free parameters to minus the log likelihood of each row.
 
-    The slow part, the integrals over the prior, is the same for all rows.
+    The integrals over the prior, which are slow, are computed once for all rows.
     """
     ends, value_weights, slope_weights = _likelihood_weights(rows, std)
 
@@ -239,7 +240,7 @@ def _likelihood_loss(family, rows, std, n_samples):
 
 
 def _minimize_two(family, row, std, n_samples):
-    """Return the most likely two parameters for a row, by the method of Nelder and Mead."""
+    """Return the most likely location and scale for a row, by the Nelder-Mead method."""
     loss = _likelihood_loss(family, row[None], std, n_samples)
     mean = min(max(row.mean(), 1.0), n_samples)
     spread = np.sqrt(max(row.var() - std**2, (_NARROW * std) ** 2))
@@ -255,7 +256,7 @@ def _minimize_two(family, row, std, n_samples):
 
 
 def _in_reach(theta, std):
-    """Return whether a member is neither too far to the left nor too narrow."""
+    """Return whether a distribution is neither too far below 0 nor too narrow for the noise."""
     # Further to the left a distribution on 0 .. n tends to a geometric one (or to itself) more and
     # more slowly, and narrower distributions are indistinguishable from a point.
     loc, scale = theta[-2:]
@@ -263,9 +264,11 @@ def _in_reach(theta, std):
 
 
 def _likelihood_weights(rows, std):
-    """Return counts, and the weights with which a function's values and slopes give row sums.
+    """Return counts, and weights that turn a function's values there into sums over rows.
 
-    Shapes: rows (n_rows, d) -> (n_ends,), and two sparse matrices (n_rows, n_ends).
+    The first matrix times the function's values at the counts, plus the second matrix times its
+    slopes at the counts, is the sum of the function over each row, exactly or by interpolation.
+    Shapes: rows (n_rows, d) -> counts (n_ends,), and two sparse matrices (n_rows, n_ends).
     """
     row = np.repeat(np.arange(len(rows)), rows.shape[1])
     cells = Cells(rows.ravel(), _CELL * std)
@@ -277,9 +280,10 @@ def _likelihood_weights(rows, std):
 
 
 def _minimize_one(loss, free):
-    """Return the minimum of each row's loss, with the same evaluations for all rows.
+    """Return the parameter with the smallest loss for each row.
 
-    A coarse grid brackets each minimum. Within a bracket a polynomial approximates the loss.
+    A coarse grid brackets each minimum. Within a bracket a polynomial approximates the loss. Each
+    evaluation of the loss serves all rows.
     Shapes: free (n_starts,) -> (n_rows, 1).
     """
     free = np.sort(free)

@@ -1,4 +1,4 @@
-"""An average over curves that are drawn before the reports, weighted by likelihood."""
+"""An average over a fixed set of curves of frequencies, weighted by their likelihood."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ class DrawnAverage(NamedTuple):
 
 
 def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> DrawnAverage:
-    """Average equal frequencies, drawn curves and heavy cells by their likelihood.
+    """Average fixed candidate distributions, weighted by the likelihood of the reports.
+
+    The candidates are equal frequencies, smooth curves, and distributions with one heavy cell: a
+    bin that has many of the users, while all others are equal.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        Number of reports with each value.
+        Number of times that each possible report was received.
     law : ReportLaw
         The distribution of the reports.
     n_categories : int
@@ -61,7 +64,7 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
     Returns
     -------
     DrawnAverage
-        The posterior mean, its evidence, and the effective number of curves.
+        The posterior mean, its log evidence, and the effective number of curves.
     """
     n_cells = min(n_categories, _MOST_CELLS)
     ends = np.arange(n_categories + 1)[:, None] * n_cells / n_categories
@@ -86,7 +89,7 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
 
 @lru_cache(maxsize=4)
 def _drawn(n_cells: int) -> np.ndarray:
-    """Return equal frequencies, curves with this mean, and heavy cells: (n_rows, n_cells)."""
+    """Return the candidate distributions of `average_of_drawn`, of shape (n_rows, n_cells)."""
     # The points fill the cube evenly, so nothing is random. Without even means for each scale, wide
     # scales would expect most users at the ends.
     waves = np.arange(1, min(_MOST_WAVES, n_cells - 1) + 1)

@@ -20,29 +20,34 @@ from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 
 
 def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
-    """Maximize the normal approximation of the likelihood on the simplex (2019 paper, Eq. 13).
+    """Return the most likely frequencies that sum to 1, with the noise approximated as normal.
 
-    Minimizes ``sum_v (f'_v - f~_v)**2 / (null_variance + slope f'_v)``. On the support D1,
+    Let f~_v be the raw estimate of category v, f'_v its result, p and q the probabilities that a
+    report supports the user's own category and another one, a the null variance and b the slope.
+    The result minimizes ``sum_v (f'_v - f~_v)**2 / (a + b f'_v)`` (Eq. 13 of Wang et al.,
+    "Consistent and accurate frequency oracles under local differential privacy", 2019). For the set
+    D1 of categories with a positive result,
 
     .. math:: f'_v = \\frac{\\tilde f_v + a x}{1 - b x}, \\qquad
               x = \\frac{1 - \\sum_{D_1} \\tilde f_v}{|D_1| a + b},
 
-    with a the null variance and b the slope (2020 paper, Eq. 12; the printed x has a slip of sign,
-    with which the result does not sum to 1). The support is a prefix of the sorted estimates.
+    (Eq. 12 of Wang et al., "Locally differentially private frequency estimation with consistency",
+    NDSS 2020. The x printed there has a sign error, and then the result does not sum to 1.) D1
+    contains the largest estimates.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Raw estimates of frequencies.
     null_variance : float
-        n times the variance at frequency 0: ``q (1 - q) / (p - q)**2``.
+        a, n times the variance at frequency 0: ``q (1 - q) / (p - q)**2``.
     slope : float
-        Growth of n times the variance with the frequency: ``(1 - p - q) / (p - q)``.
+        b, the growth of n times the variance with the frequency: ``(1 - p - q) / (p - q)``.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex.
+        Rows of non-negative frequencies that sum to 1.
     """
     rows = np.asarray(F, dtype=np.float64)
     # If there is no noise at frequency 1 (a huge epsilon), a tiny one is assumed.
@@ -65,8 +70,9 @@ def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
 class MLEApx(BasePostProcessor):
     """Maximum likelihood on the simplex, with the noise approximated as normal.
 
-    Unlike Norm-Sub, this method accounts for the dependence of the variance on the frequency. With
-    the constant variance of Eq. 7 it would be Norm-Sub, and both are similar in practice.
+    Unlike Norm-Sub, this method accounts for the dependence of the variance on the frequency. If
+    the variance were constant, the result would be the result of Norm-Sub, and the two methods are
+    similar in practice.
 
     Parameters
     ----------
@@ -110,34 +116,36 @@ class MLEApx(BasePostProcessor):
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return the numbers of distinct reports and their distribution, from the estimate's shards.
+    """Return how often each possible report was received, and the distribution of the reports.
 
-    Shapes: -> (n_estimates, n_kinds).
+    Shapes: -> counts (n_estimates, n_kinds).
     """
     shards = estimate.shards
     if shards is not None and shards.law is not None and estimate.is_raw:
         return shards.of.by_group[0], shards.law
     changed = " and ".join(estimate.postprocessors)
-    got = f", got one after {changed}" if changed else ""
+    got = f", got an estimate after {changed}" if changed else ""
     raise ValueError(
         f"{name} needs the raw estimate of an oracle that counts each distinct report (GRR, "
         "MatrixOracle, HadamardResponse, ProjectiveGeometryResponse, or OLH and BLH on few "
-        f"categories; n_shards > 1){got}. Pass oracle.estimate_ itself, or {remedy}."
+        f"categories) and has n_shards > 1{got}. Pass oracle.estimate_ itself, or {remedy}."
     )
 
 
 def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
-    """Maximize the likelihood of reports that each name one category (GRR), in closed form.
+    """Return the most likely frequencies of GRR, whose reports name one category each.
 
-    With the frequencies ``phi_v = c_v / n`` of the reports, maximizes
+    Let f~_v be the raw estimate of category v and ``phi_v = c_v / n`` the fraction of the reports
+    that name v. A report names the user's own category with probability p, and each other one with
+    probability q. The result f' maximizes
     ``sum_v phi_v log(q + (p - q) f_v)`` on the simplex. With ``a = q / (p - q)``, phi_v is
     proportional to ``f~_v + a``, and
 
     .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
               \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
 
-    where the support D1 is a prefix of the sorted estimates. As a grows (epsilon falls to 0) the
-    result tends to the result of Norm-Sub.
+    where D1 is the set of categories with a positive result, which have the largest estimates. As a
+    grows (epsilon falls to 0) the result tends to the result of Norm-Sub.
 
     Parameters
     ----------
@@ -149,7 +157,7 @@ def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex.
+        Rows of non-negative frequencies that sum to 1.
     """
     a = ratio
     F = np.asarray(F, dtype=np.float64)
@@ -172,9 +180,10 @@ def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
 def exact_mle(
     tally: np.ndarray, law: ReportLaw, start: np.ndarray, tol: float = 1e-9, max_iter: int = 1000
 ) -> tuple[np.ndarray, float, int]:
-    """Maximize the likelihood of a tally of reports on the simplex.
+    """Return the frequencies with the largest likelihood, given the numbers of distinct reports.
 
-    The log-likelihood ``sum_y t_y log (A f)_y`` is concave. The matrix A, the distribution of the
+    The log-likelihood of frequencies f is ``sum_y t_y log (A f)_y`` with the number t_y of reports
+    y; it is concave. The matrix A, the distribution of the
     reports, is available only through products with A and A'. Expectation-maximization (iterative
     Bayesian update) converges too, but slowly if frequencies tend to 0. This is the spectral
     projected gradient method [1]_. Each step has a line search, which costs no product because A f
@@ -187,11 +196,11 @@ def exact_mle(
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        Number of reports with each value.
+        Number of times that each possible report was received.
     law : ReportLaw
         The distribution of the reports.
     start : ndarray of shape (d,)
-        First frequencies, on the simplex.
+        Frequencies with which the iteration begins; they sum to 1.
     tol : float, default=1e-9
         Maximum distance of the log-likelihood from its maximum, per report.
     max_iter : int, default=1000
@@ -200,9 +209,9 @@ def exact_mle(
     Returns
     -------
     frequencies : ndarray of shape (d,)
-        On the simplex.
+        The most likely frequencies; they sum to 1.
     gap : float
-        ``max_v g_v - 1``.
+        ``max_v g_v - 1``, a bound on the distance from the maximum, per report.
     n_iter : int
         Number of steps.
 
@@ -250,7 +259,7 @@ def exact_mle(
 
 
 def _line_search(share, chance, change, n_steps=20):
-    """Return the length in [0, 1] with the largest likelihood along a move, by Newton's method."""
+    """Return the fraction of a move, in [0, 1], with the largest likelihood; by Newton's method."""
     # Along a line the log-likelihood is concave. So its slope decreases, and its root can be
     # bracketed.
     relative = change / chance
@@ -272,7 +281,7 @@ def _line_search(share, chance, change, n_steps=20):
 class ExactMLE(BasePostProcessor):
     """Maximum likelihood on the simplex, with the exact distribution of the reports.
 
-    For :class:`GRR` the result has a closed form (for many rows together). For
+    For :class:`GRR` the result has a closed form. For
     :class:`MatrixOracle`, :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
     :class:`OLH` and :class:`BLH` over domains of moderate size, there are few distinct reports. The
     result then depends on the number of each distinct report, which the shards of the estimate
@@ -280,8 +289,9 @@ class ExactMLE(BasePostProcessor):
     single report, and would be at most 5 % more accurate than :class:`NormSub`
     (doc/notes/papers_mentioned.md).
 
-    If there are more distinct reports than categories, the likelihood uses more information than
-    the support counts, but with many categories it also follows their noise. On Zipf data (exponent
+    The support count of a category is the number of reports that support it. If there are more
+    distinct reports than categories, the likelihood uses more information than the support counts,
+    but with many categories it also follows the noise of the reports. On Zipf data (exponent
     1.5, 100,000 users, 1,000 categories, epsilon 1) the mean squared error with projective geometry
     response is 3.8e-6, while the error of Norm-Sub is 3.1e-6. This class is not among the default
     candidates of any search.
@@ -290,7 +300,7 @@ class ExactMLE(BasePostProcessor):
     ----------
     epsilon : float, default=None
         Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. If
-        None, the estimate object provides it, which must be raw.
+        None, the estimate must be a FrequencyEstimate that was not post-processed.
     tol : float, default=1e-9
         Maximum distance of the log-likelihood from its maximum, per report.
     max_iter : int, default=1000
@@ -299,10 +309,10 @@ class ExactMLE(BasePostProcessor):
     Attributes
     ----------
     n_iter_ : int
-        Number of steps, the maximum of all rows; 1 for the closed form.
+        Number of steps, as the maximum over all rows; 1 for the closed form.
     gap_ : float
-        Bound on the distance of the log-likelihood from its maximum, per report, the maximum of all
-        rows; 0 for the closed form.
+        Bound on the distance of the log-likelihood from its maximum, per report, as the maximum
+        over all rows; 0 for the closed form.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
@@ -354,7 +364,7 @@ class ExactMLE(BasePostProcessor):
             self.gap_ = 0.0
             self.n_iter_ = 1
             return estimate.with_values(values, by="ExactMLE")
-        otherwise = "give epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
+        otherwise = "pass epsilon= for plain estimates of GRR, or use MLEApx for other oracles"
         tallies, law = tally_of(estimate, "ExactMLE", otherwise)
         rows = zip(tallies, norm_sub(estimate.values), strict=True)
         fits = [exact_mle(tally, law, start, self.tol, self.max_iter) for tally, start in rows]

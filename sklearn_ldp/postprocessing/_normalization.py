@@ -11,7 +11,7 @@ from ._baseline import BaseThreshold, base_cut, base_pos
 
 
 def norm_mul(F: ArrayLike) -> np.ndarray:
-    """Set negative estimates to 0 and scale the rest to sum to 1 (2020 paper, Norm-Mul).
+    """Set negative estimates to 0 and scale the rest to sum to 1 (Norm-Mul; NDSS 2020).
 
     Parameters
     ----------
@@ -21,13 +21,14 @@ def norm_mul(F: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex. A row without any positive estimate becomes uniform.
+        Rows of non-negative frequencies that sum to 1. A row without any positive estimate becomes
+        uniform.
     """
     return _scaled(np.maximum(F, 0.0))[0]
 
 
 def _scaled(positive):
-    """Scale non-negative rows to sum to 1; return them and the factors."""
+    """Return non-negative rows scaled to sum to 1, and the factor of each row."""
     total = positive.sum(axis=-1, keepdims=True)
     # Scaling to the largest first keeps the smallest numbers from overflowing.
     with np.errstate(divide="ignore", over="ignore"):
@@ -45,7 +46,8 @@ def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
     F : array-like of shape (..., d)
         Estimated frequencies.
     rescale : bool, default=False
-        Whether to keep the estimate at which the sum passes 1 as well, and to divide by the sum.
+        Whether to keep also the estimate with which the sum of the largest estimates exceeds 1, and
+        then to divide the kept estimates by their sum.
 
     Returns
     -------
@@ -93,21 +95,22 @@ def norm_cut_threshold(F):
 
 
 def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Keep estimates above a threshold and apply Norm-Sub to the others (2019 paper, Norm-Hyb).
+    """Keep estimates above a threshold and apply Norm-Sub to the others (Norm-Hyb).
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        Positive estimates that are not smaller are kept: the largest ones, as long as their sum is
-        at most 1.
+        Positive estimates that are at least the threshold are kept, from the largest down, as long
+        as their sum is at most 1.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Rows on the simplex. If the others would have to be raised above a kept estimate, or if
-        there are no others for the rest of the sum, the row is the result of Norm-Sub.
+        Rows of non-negative frequencies that sum to 1. If the others would have to be raised above
+        a kept estimate, or if there are no others for the rest of the sum, the row is the result of
+        Norm-Sub.
     """
     F = np.asarray(F, dtype=np.float64)
     kept = (np.asarray(threshold) <= F) & (F > 0)
@@ -125,9 +128,9 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 class Norm(BasePostProcessor):
     """Add the same amount to every estimate so that they sum to 1.
 
-    The result is unbiased (2020 paper, Lemma 3) and has slightly less variance than Base. Estimates
-    may stay negative. The papers recommend it for the frequencies of frequent categories. It
-    changes nothing after oracles with estimates that sum to 1 anyway (GRR).
+    The result is unbiased ([1]_, Lemma 3) and has slightly less variance than the raw estimate.
+    Estimates may stay negative. Wang et al. [1]_ recommend this method for the frequencies of
+    frequent categories. Estimates of :class:`GRR` do not change, because they sum to 1 anyway.
 
     Attributes
     ----------
@@ -163,8 +166,8 @@ class Norm(BasePostProcessor):
 class NormMul(BasePostProcessor):
     """Set negative estimates to 0 and scale the rest so that they sum to 1.
 
-    The larger a frequency, the more it is underestimated: on skewed data the papers find this the
-    worst method of all. If no estimate is positive, the result is uniform.
+    The larger a frequency, the more it is underestimated: in the experiments of Wang et al. [1]_
+    this is the worst method on skewed data. If no estimate is positive, the result is uniform.
 
     Attributes
     ----------
@@ -200,7 +203,7 @@ class NormMul(BasePostProcessor):
 class NormSub(BasePostProcessor):
     """Project the estimates on the simplex: shift them, and set negative ones to 0.
 
-    The result is the solution of constrained least squares (2020 paper, section IV-C), and
+    The result is the nearest distribution in Euclidean distance ([1]_, section IV-C), and
     maximizes the likelihood if the noise does not depend on the frequency. It is a sound default.
 
     Attributes
@@ -240,20 +243,22 @@ class NormCut(BasePostProcessor):
 
     Frequent categories keep their unbiased estimates. An estimate is either kept or set to 0, so
     the sum usually stays somewhat below 1. If the positive estimates sum to 1 or less, this is
-    Base-Pos; if the largest estimate (together with tied estimates) is above 1, all become 0.
+    Base-Pos. If the largest estimate (or the sum of the largest estimates, if they are equal) is
+    above 1, all estimates become 0.
 
-    The authors' published code uses another method, which `rescale` selects: it also keeps the
-    estimate at which the sum passes 1, and divides by the sum. The result is consistent, and the
-    frequent categories are no longer unbiased. Figure 2 of the 2020 paper prints a sum of biases of
-    0 for Norm-Cut, which only the method of the code has.
+    The published code of Wang et al. uses another method, which ``rescale=True`` selects. It also
+    keeps the estimate with which the sum exceeds 1, and divides the kept estimates by their sum.
+    The result sums to 1, and the frequent categories are no longer unbiased. Figure 2 of [1]_ shows
+    a sum of biases of 0 for Norm-Cut, which only the method of the code has.
 
     Parameters
     ----------
     rescale : bool, default=False
-        Whether to keep also the estimate at which the sum passes 1 (and tied estimates), and to
-        divide by the sum, so that the result always sums to 1. A row without any positive estimate
-        then becomes uniform. If the sum passes 1 at tied estimates (in 4 of 60 collections), the
-        authors' code keeps some of them, by their order; this class treats them equally.
+        Whether to keep also the estimate with which the sum exceeds 1 (and estimates equal to it),
+        and to divide by the sum, so that the result always sums to 1. A row without any positive
+        estimate then becomes uniform. If the sum exceeds 1 within several equal estimates (in 4 of
+        60 collections), the authors' code keeps some of them, by their order; this class treats
+        them equally.
 
     Attributes
     ----------
@@ -261,7 +266,7 @@ class NormCut(BasePostProcessor):
         The smallest estimate that is kept in a row, before the division; 0 if all positive
         estimates are kept, inf if no estimate is kept.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Non-negative estimates that sum to at most 1, or to 1 with `rescale`.
+        Non-negative estimates that sum to at most 1, or to exactly 1 with ``rescale=True``.
     %(fitted)s
 
     See Also
@@ -297,19 +302,21 @@ class NormCut(BasePostProcessor):
 class NormHyb(BaseThreshold):
     """Keep the estimates above a threshold, and apply Norm-Sub to the others.
 
-    Frequent categories keep their unbiased estimates, and the result is consistent nevertheless.
-    The threshold is the threshold of Base-Cut. If the estimates above it sum to more than 1, only
-    the largest of them are kept, as long as their sum is at most 1 (tied estimates together).
+    Frequent categories keep their unbiased estimates, and the result is non-negative and sums to 1
+    nevertheless. The threshold is the threshold of :class:`BaseCut`. If the estimates above it sum
+    to more than 1, only the largest of them are kept, as long as their sum is at most 1. Equal
+    estimates are kept or not kept together.
 
-    If the others would have to be raised above a kept estimate, the row is the result of Norm-Sub.
-    This preserves the order of the estimates, which the paper promises without this case.
+    If the other estimates would have to be raised above a kept estimate, the row is the result of
+    Norm-Sub. So the order of the estimates is always preserved, as the paper [1]_ promises.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of false positives above the threshold, > 0; see :class:`BaseCut`.
+        Expected number of categories without users above the threshold, > 0; see
+        :class:`BaseCut`.
     n_kept : int, default=None
-        Number of largest estimates to keep instead. No noise is needed then.
+        Number of largest estimates to keep. `alpha` and the noise are then not used.
     %(noise)s
 
     Attributes
@@ -344,8 +351,8 @@ class NormHyb(BaseThreshold):
 class CLS(NormSub):
     """Constrained least squares: the nearest distribution in Euclidean distance.
 
-    The solution *is* :class:`NormSub` (2020 paper, section IV-C and Appendix A). This class exists
-    because the papers use this name.
+    The solution is the result of :class:`NormSub` ([1]_, section IV-C and Appendix A). This class
+    exists because the literature uses this name.
 
     Attributes
     ----------

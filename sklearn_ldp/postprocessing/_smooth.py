@@ -23,8 +23,9 @@ _LONG = 1024  # categories, from which a length with large prime factors is nota
 def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:
     """Smooth rows by penalized least squares on third differences (Whittaker's graduation).
 
-    Minimizes ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic
-    trends do not change, also at the ends. A wave with a period of ``2 pi bandwidth``
+    Let f~_v be the estimate of category v. The result f' minimizes
+    ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic trends do
+    not change, also at the ends. A wave with a period of ``2 pi bandwidth``
     categories keeps half of its height, and a longer one keeps more.
 
     Parameters
@@ -32,7 +33,7 @@ def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndar
     F : array-like of shape (..., d)
         Estimated frequencies of ordered categories.
     bandwidth : float
-        In categories, >= 0; 0 does not change the rows.
+        Width of the smoothing in categories, >= 0; 0 does not change the rows.
     circular : bool, default=False
         Whether the first category follows the last one.
 
@@ -55,10 +56,11 @@ def smooth_risk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return smoothed rows and unbiased estimates of their squared errors (Stein 1981).
 
-    The estimate is ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``. Without the
-    projection this is Mallows' Cp. With it, let A be the support: the derivatives of
-    ``f' = P(S f~)`` sum to ``tr S_A - 1' S_A 1 / |A|``, so noise that the projection removes does
-    not count.
+    For the raw estimates f~ with variances Var_v and the smoothed row f', the estimated error is
+    ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``. Without the projection this is
+    Mallows' Cp. Let S be the matrix of the smoother, P the projection on the simplex, and A the set
+    of categories with a positive result. The derivatives of ``f' = P(S f~)`` sum to
+    ``tr S_A - 1' S_A 1 / |A|``, so noise that the projection removes does not count.
 
     Parameters
     ----------
@@ -67,20 +69,21 @@ def smooth_risk(
     variance : float or array-like of shape (..., d) or (..., 1)
         Variances of the raw estimates.
     bandwidth : float
-        In categories, >= 0.
+        Width of the smoothing in categories, >= 0.
     circular : bool, default=False
         Whether the first category follows the last one.
     simplex : bool, default=True
-        Whether the smoothed rows are projected on the simplex.
+        Whether the smoothed rows are projected on the simplex (non-negative, sum 1).
 
     Returns
     -------
     result : ndarray of shape (..., d)
         The smoothed rows, projected on the simplex if `simplex`.
     risk : ndarray of shape (...)
-        Estimates of ``sum_v (f'_v - f_v)**2``. They may be negative. They are unbiased for normal
-        noise that is independent across categories; if each report supports the same number of
-        categories (GRR), up to the one degree of freedom that the fixed sum removes.
+        Estimates of ``sum_v (f'_v - f_v)**2``, with the true frequencies f_v. They may be negative.
+        They are unbiased for normal noise that is independent across categories. If each report
+        supports the same number of categories (GRR), the fixed sum removes one degree of freedom,
+        which the estimates ignore.
     """
     F = np.ascontiguousarray(F, dtype=np.float64)
     smoother = _smoother(F.shape[-1], float(bandwidth), circular)
@@ -104,9 +107,10 @@ def smooth_average(
     circular: bool = False,
     simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Average the results of many bandwidths by their estimated risks (Leung and Barron 2006).
+    """Average the results of many bandwidths by their estimated errors (Leung and Barron 2006).
 
-    The weight of a bandwidth is proportional to ``exp(-risk / (4 std**2))``; see `smooth_risk`.
+    The weight of a bandwidth is proportional to ``exp(-risk / (4 std**2))``, where the risk is the
+    estimate of the squared error by `smooth_risk`.
 
     Parameters
     ----------
@@ -119,12 +123,12 @@ def smooth_average(
     circular : bool, default=False
         Whether the first category follows the last one.
     simplex : bool, default=True
-        Whether the smoothed rows are projected on the simplex.
+        Whether the smoothed rows are projected on the simplex (non-negative, sum 1).
 
     Returns
     -------
     average : ndarray of shape (n_estimates, d)
-        The averages, on the simplex if the smoothed rows are.
+        The averages. If `simplex`, they are non-negative and sum to 1.
     bandwidth : ndarray of shape (n_estimates,)
         The bandwidth with the smallest estimated risk.
     """
@@ -171,7 +175,7 @@ class _Identity:
 
 
 class _CircularSmoother:
-    """Third differences around the circle are diagonal in the Fourier basis."""
+    """Smoother for circular categories, computed by the Fourier transform."""
 
     def __init__(self, d, bandwidth):
         angle = 2 * np.pi * np.arange(d // 2 + 1) / d
@@ -187,12 +191,12 @@ class _CircularSmoother:
 
 
 class _OpenSmoother:
-    """``(I + bandwidth**6 D'D)**-1``, D the third differences, in the cosine basis."""
+    """Smoother ``(I + bandwidth**6 D'D)**-1``, with D the matrix of third differences."""
 
-    # If the row were reflected at its ends, D'D would be diagonal in this basis. The reflection
-    # adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty. Removing these
-    # squares (Woodbury) adds two rank-one terms, one of even and one of odd waves. Their
-    # coefficients have a closed form without cancellation. So a row costs O(d log d) at any
+    # If the row were reflected at its ends, D'D would be diagonal in the cosine basis. The
+    # reflection adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty.
+    # Removing these squares (Woodbury) adds two rank-one terms, one of even and one of odd waves.
+    # Their coefficients have a closed form without cancellation. So a row costs O(d log d) at any
     # bandwidth.
 
     def __init__(self, d, bandwidth):
@@ -222,13 +226,13 @@ class _OpenSmoother:
 
 
 class _PaddedSmoother:
-    """The same matrix, by a longer matrix S with a length that is fast for Fourier transforms."""
+    """The smoother of `_OpenSmoother`, computed by a longer smoother with a fast length."""
 
-    # The row is extended by the quadratic that continues its smoothed end. The extension is fitted
-    # without a residual and without third differences, so it does not change the result. Let the
-    # columns of B be quadratics on the extension (0 beyond 80 bandwidths, which have no effect),
-    # and let P compute their coefficients c near the end. Then `c = P S (row + B c)`, and the
-    # matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
+    # S is the matrix of the longer one. The row is extended by the quadratic that continues its
+    # smoothed end. The extension is fitted without a residual and without third differences, so it
+    # does not change the result. Let the columns of B be quadratics on the extension (0 beyond 80
+    # bandwidths, which have no effect), and let P compute their coefficients c near the end. Then
+    # `c = P S (row + B c)`, and the matrix is S, cut, plus `S B (I - P S B)^-1 P S`, cut.
 
     def __init__(self, d, bandwidth):
         self.d = d
@@ -257,13 +261,14 @@ class Smooth(BasePostProcessor):
     The method assumes that neighboring categories have similar frequencies, which the methods that
     ignore the order cannot use. The raw estimate is smoothed by penalized least squares on third
     differences [1]_ with the bandwidths 0, 1/2, 1, 2, 4 .. d categories, and each result is
-    projected on the simplex (:class:`NormSub`). Stein's unbiased estimate [2]_ of the error of each
-    result, which follows from the known noise, gives the weights of their average,
+    projected on the simplex (:class:`NormSub`). The output is a weighted average of the results
+    [3]_. The weight of bandwidth h is
 
-    .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2))
+    .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2)),
 
-    [3]_. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is the
-    result of Norm-Sub.
+    where the risk is Stein's unbiased estimate [2]_ of the squared error, and sigma is the known
+    noise level. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is
+    the result of Norm-Sub.
 
     The order is the order of ``estimate.categories``, which is the order of the columns; the values
     of the categories are not used. So declare the categories in their order:
@@ -279,13 +284,13 @@ class Smooth(BasePostProcessor):
     circular : bool, default=False
         Whether the first category follows the last one, as with the hours of a day.
     simplex : bool, default=True
-        Whether to project on the simplex. If not, estimates may be negative and keep their sum.
+        Whether to project on the simplex. If False, estimates may be negative and keep their sum.
     %(noise)s
 
     Attributes
     ----------
     bandwidth_ : ndarray of shape (n_estimates,)
-        The bandwidth of each row with the smallest estimated risk, or the given bandwidth.
+        For each row, the bandwidth with the smallest estimated error, or the parameter `bandwidth`.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Smoothed estimates. If `simplex`, they are non-negative and sum to 1.
     %(fitted)s
@@ -297,8 +302,9 @@ class Smooth(BasePostProcessor):
 
     Notes
     -----
-    The combination (the risk after the projection, and an average by this risk) is unpublished. The
-    table shows the full-domain MSE, as the mean of 40 collections through OLH at epsilon 1.
+    The combination (the estimated error after the projection, and an average by this error) is
+    unpublished. The table shows the mean squared error over all categories, as the mean of 40
+    collections through OLH at epsilon 1.
 
     ==================================================  =======  =======  =======
     frequencies                                          Smooth  NormSub  PowerNS
@@ -372,10 +378,10 @@ class Smooth(BasePostProcessor):
 
 # -- distribution functions -----------------------------------------------------------------------
 def monotone_cdf(F: ArrayLike) -> np.ndarray:
-    """Return the rows with the closest distribution functions that do not decrease.
+    """Replace the cumulative sums of each row by the closest ones that do not decrease.
 
-    The row is shifted to sum 1 (Norm). Its cumulative sums are then projected on the functions that
-    do not decrease, by isotonic regression, and clipped to [0, 1].
+    A constant is added to each row so that its sum is 1 (Norm). Its cumulative sums are then
+    projected on the functions that do not decrease, by isotonic regression, and clipped to [0, 1].
 
     Parameters
     ----------
@@ -385,7 +391,7 @@ def monotone_cdf(F: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_estimates, d)
-        Rows on the simplex.
+        Rows of non-negative frequencies that sum to 1.
     """
     inner = np.cumsum(norm(F), axis=1)[:, :-1]
     rising = [np.clip(isotonic_regression(row).x, 0, 1) if row.size else row for row in inner]
@@ -397,12 +403,14 @@ class MonotoneCDF(BasePostProcessor):
 
     This method is for ranges, quantiles and distribution functions. Projections of single
     frequencies (:class:`NormSub`) increase the error of these queries, because they treat the many
-    small errors in a range as real, and shift the sum of the range by all of them. The row is
-    shifted to sum 1, and then replaced by the nearest function that does not decrease. This
-    function is at least as close to the true one, in the sum of squares over prefixes.
+    small errors in a range as real, and shift the sum of the range by all of them. This method adds
+    a constant to the row so that its sum is 1, and replaces its cumulative sums by the nearest
+    function that does not decrease. This function is at least as close to the true distribution
+    function, in the sum of squares over prefixes.
 
-    The order is the order of ``estimate.categories``. No noise is needed. For single categories use
-    another post-processor, because often all but one of several neighbors become 0.
+    The order is the order of ``estimate.categories``. The noise of the estimate is not used. For
+    single categories use another post-processor, because often all but one of several neighbors
+    become 0.
 
     The result follows the noise. With a few hundred reports or fewer, equal frequencies are often
     closer to the truth, and :class:`SmoothMLE` detects this (its notes have a table).

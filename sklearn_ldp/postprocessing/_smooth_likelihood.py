@@ -58,9 +58,9 @@ class SmoothFit(NamedTuple):
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        The average, on the simplex.
+        The average; it sums to 1.
     penalty : float
-        The penalty of the curve with the largest evidence; infinite for the uniform distribution.
+        The smoothness penalty of the most likely curve; infinite for the uniform distribution.
     curve_weight : float
         Posterior probability that the frequencies follow a smooth curve; 1 if only drawn curves
         are used, because there are few reports.
@@ -75,14 +75,14 @@ class SmoothFit(NamedTuple):
 def smooth_mle(
     tally: np.ndarray, law: ReportLaw, n_categories: int, *, verbose: int = 0
 ) -> SmoothFit:
-    """Average smooth distributions by their evidence, given a tally of reports.
+    """Average smooth distributions, weighted by how well they explain the reports.
 
     See :class:`~sklearn_ldp.SmoothMLE` for the models.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
-        Number of reports with each value.
+        Number of times that each possible report was received.
     law : ReportLaw
         The distribution of the reports.
     n_categories : int
@@ -93,7 +93,7 @@ def smooth_mle(
     Returns
     -------
     SmoothFit
-        The average, and the weights of its models.
+        The average, the penalty of its best curve, and the weight of all curves.
     """
     reports = _Reports(tally, law)
     even = np.full(n_categories, 1 / n_categories)
@@ -137,7 +137,7 @@ def smooth_mle(
 
 
 class _Model(NamedTuple):
-    """The mode of a model, and the logarithm of its evidence."""
+    """The most likely frequencies of a model, and the logarithm of its marginal likelihood."""
 
     penalty: float
     frequencies: np.ndarray
@@ -146,7 +146,7 @@ class _Model(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The matrix of the coefficients, ``basis @ mixing``; the basis is sparse."""
+    """The matrix ``basis @ mixing``, which maps coefficients to logarithms of frequencies."""
 
     basis: sparse.csr_array  # (d, n_basis)
     mixing: np.ndarray  # (n_basis, n_coefficients)
@@ -154,7 +154,7 @@ class _Columns(NamedTuple):
 
 
 def _curve(d: int) -> _Columns:
-    """Return the columns of a curve: its trend (slope and bend), and its third differences."""
+    """Return the matrix of a curve: columns for slope and bend, and for third differences."""
     # The coefficients of the splines are a quadratic trend plus `D' (D D')^-1 u`, which has the
     # third differences (by D) u.
     n_splines = min(_MOST_SPLINES, d)
@@ -172,7 +172,7 @@ def _curve(d: int) -> _Columns:
 
 
 def _with_groups(curve: _Columns, most: int) -> _Columns:
-    """Return the columns of a curve, with effects for groups of neighbors."""
+    """Add a column for each group of neighboring categories to the matrix of a curve."""
     d = curve.basis.shape[0]
     n_groups = min(most, d)
     indicators = sparse.csr_array((np.ones(d), np.arange(d) * n_groups // d, np.arange(d + 1)))
@@ -188,7 +188,7 @@ def _fitted(
     start: np.ndarray | None = None,
     most_steps: int = _MOST_STEPS,
 ) -> list[_Model]:
-    """Fit models one after the other, each from the mode of the previous model."""
+    """Fit models in sequence; each fit begins at the result of the previous model."""
     # A setting is the penalty of a curve, and the standard deviation of effects of groups, if there
     # are groups. Curves end when the evidence has become too small.
     models: list[_Model] = []
@@ -208,7 +208,7 @@ def _fitted(
 
 
 class _Reports:
-    """The likelihood of a tally, as a function of logarithms of frequencies."""
+    """The likelihood of the reports, as a function of the logarithms of frequencies."""
 
     def __init__(self, tally: np.ndarray, law: ReportLaw) -> None:
         self.tally = tally
@@ -231,11 +231,11 @@ class _Reports:
         return _Model(0.0, softmax(heights), evidence, np.empty(0))
 
     def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
-        """Return derivatives of the log-likelihood with respect to log-frequencies: (d,)."""
+        """Return the derivative of the log-likelihood for each log-frequency, of shape (d,)."""
         return frequencies * (self.law.likelihoods(self.tally / chances) - self.n)
 
     def information(self, frequencies: np.ndarray, columns: _Columns) -> np.ndarray:
-        """Return Fisher's information about coefficients of the log-frequencies' columns."""
+        """Return the Fisher information matrix of the coefficients."""
         chances = self.chances(frequencies)
         weighted = (columns.basis * frequencies[:, None]).T.tocsr()  # a row for each column
         changes = np.empty((weighted.shape[0], len(chances)))
@@ -256,10 +256,10 @@ class _Reports:
         information: np.ndarray | None = None,
         most_steps: int = _MOST_STEPS,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
-        """Return the mode of the posterior of normal coefficients.
+        """Return the coefficients with the largest posterior density under a normal prior.
 
-        Returns: the coefficients, Fisher's information and the frequencies at the mode, and
-        Laplace's approximation of the log-evidence.
+        Returns: the coefficients; their Fisher information matrix, or None if it was not computed
+        there; their frequencies; and Laplace's approximation of the log marginal likelihood.
         """
         # scales: standard deviations of the prior of the coefficients; start: first coefficients.
         # information: Fisher's information at the start, if it is known. It costs a product with
@@ -319,18 +319,18 @@ class SmoothMLE(BasePostProcessor):
     """Maximum likelihood of a smooth curve, for numbers in bins and other ordered categories.
 
     This method is for totals of ranges, distribution functions and quantiles. The logarithms of the
-    frequencies follow a curve of 48 cubic B-splines (or d, if there are fewer categories), with a
-    penalty on third differences [1]_. The likelihood is the likelihood of the reports themselves.
-    Nine penalties, and the uniform distribution, are averaged by their evidence, in Laplace's
-    approximation [2]_. So there is no bandwidth to choose, and uniform users make the result
-    uniform. With few reports the result is the mean of curves that were drawn beforehand, weighted
-    by their likelihood.
+    frequencies follow a curve of 48 cubic B-splines (d splines if there are d < 48 categories),
+    with a penalty on third differences [1]_. The likelihood is computed from the reports
+    themselves. The result is an average over nine penalties and the uniform distribution. Their
+    weights are their marginal likelihoods (the evidence), in Laplace's approximation [2]_. So there
+    is no bandwidth to choose, and for uniform data the result is nearly uniform. With few reports
+    the result is the mean of curves that were drawn beforehand, weighted by their likelihood.
 
-    Spikes, heaps and steps are not smooth. If the evidence shows them, models in which neighbors
-    (in up to 64 or 256 groups) differ at random are also averaged, by the same evidence. With up to
-    256 categories, so is the model that all users have the same category.
-    `curve_weight_` is the probability of the curves. For single categories and their ranks, use
-    :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
+    Spikes, heaps and steps are not smooth. If the reports show them, the average includes models
+    with up to 64 or 256 groups of neighbors, which differ at random from the curve. With up to 256
+    categories, the average also includes the model that all users have the same category. The
+    weights are marginal likelihoods again. `curve_weight_` is the total weight of the curves. For
+    single categories and their ranks, use :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
     Over the cells of a :meth:`~sklearn_ldp.Domain.grid`, the method accepts the raw estimate of any
     oracle, and assumes normal errors. The logarithms of the frequencies have small second
@@ -342,10 +342,10 @@ class SmoothMLE(BasePostProcessor):
     the raw estimate.
 
     Over other domains, the oracle must count each distinct report. These oracles do:
-    :class:`MatrixOracle`, of which ``strategy="square-wave"`` suits curves and
-    ``queries=prefixes()`` spikes, :class:`HadamardResponse`, :class:`GRR`,
-    :class:`ProjectiveGeometryResponse`, and :class:`OLH` and :class:`BLH` over domains of moderate
-    size.
+    :class:`MatrixOracle` (with ``strategy="square-wave"`` for smooth data, with
+    ``queries=prefixes()`` for data with spikes), :class:`HadamardResponse`,
+    :class:`ProjectiveGeometryResponse`, :class:`GRR`, and :class:`OLH` and :class:`BLH` over
+    domains of moderate size.
 
     The order is the order of ``estimate.categories``; their values are not used.
 
@@ -357,7 +357,7 @@ class SmoothMLE(BasePostProcessor):
     Attributes
     ----------
     penalty_ : float, or ndarray of shape (n_estimates,)
-        The penalty of the curve with the largest evidence; infinite for the uniform distribution.
+        The smoothness penalty of the most likely curve; infinite for the uniform distribution.
     curve_weight_ : float, or ndarray of shape (n_estimates,)
         Probability that the frequencies follow a smooth curve, given the reports; 1 if only drawn
         curves are used, because there are few reports.
@@ -383,7 +383,7 @@ class SmoothMLE(BasePostProcessor):
     The average that includes models with groups of neighbors is unpublished. With 100,000 users in
     256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance times 10,000
     is as follows (``python -m benchmarks.accuracy.numeric_data``). EMS is the method that was
-    published with this channel, EM the same method without smoothing.
+    published with the square-wave mechanism, and EM is EMS without smoothing.
 
     =============================  =========  =====  =====
     users                          SmoothMLE     EM    EMS
@@ -394,15 +394,16 @@ class SmoothMLE(BasePostProcessor):
     =============================  =========  =====  =====
 
     **Few users.** With few reports a posterior is as wide as its prior, and the mode cannot
-    represent it. The result is then a posterior mean over equal frequencies (probability .28),
-    2,048 curves that were drawn beforehand (.42), evenly and not at random, and equal frequencies
-    except for one bin with .3, .5, .7, .9 or all of the users (.3). Each is weighted by its
-    likelihood. The logarithms of the curves are sums of eight cosines, with standard deviations of
-    .5 / k or 1 / k, and their mean is even. This result is used while the effective number of
-    curves is at least 100, and no other model has much more evidence. It is unpublished. The table
-    shows errors of the distribution function, relative to the smallest error of equal frequencies,
-    :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64 bins, epsilon .5 and
-    1, three populations; geometric mean and maximum of twelve settings):
+    represent it. The result is then a posterior mean over three kinds of frequencies: equal
+    frequencies (prior probability .28), 2,048 smooth curves from a fixed, evenly spaced set (.42),
+    and equal frequencies except for one bin with .3, .5, .7, .9 or all of the users (.3). Each
+    candidate is weighted by its likelihood. The logarithms of the curves are sums of eight cosines,
+    with standard deviations of .5 / k or 1 / k, and their mean is even. This result is used while
+    the effective number of curves is at least 100, and no other model has much more evidence. It is
+    unpublished. The table shows errors of the distribution function, relative to the smallest error
+    of equal frequencies, :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64
+    bins, epsilon .5 and 1, three populations; geometric mean and maximum of twelve settings).
+    "this" is SmoothMLE, and "modes alone" is SmoothMLE without the fixed curves:
 
     =================  ==========  ===========  ===========
     users              this        modes alone  MonotoneCDF

@@ -1,4 +1,4 @@
-"""Rows in the order of time: the local-level model, and the post-processor Trend."""
+"""Smoothing of rows in the order of time: the local-level model, and Trend."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ _CELLS = 1 << 20  # numbers in a block of computations
 
 
 class LocalLevel(NamedTuple):
-    """The levels of a local-level model, estimated from its rows, of shape (n_rows, ..., d).
+    """The true values (levels) of a series, estimated from noisy rows, of shape (n_rows, ..., d).
 
     Parameters
     ----------
     filtered, filtered_variance : ndarray
-        The levels, from each row and all rows before it, and their variances.
+        The level at each row, estimated from this row and all earlier rows, and its variance.
     smoothed, smoothed_variance : ndarray
-        The levels, from all rows, and their variances.
+        The level at each row, estimated from all rows, and its variance.
     shifts : ndarray
-        The test statistics of an additional step to each row, from all rows: standard normal if
-        there is no such step. At the last row, the innovation in standard deviations.
+        For each row, a test statistic of an additional jump of the level between the previous row
+        and this row. It is computed from all rows, and standard normal if there is no jump. At the
+        last row, it is the prediction error of this row, in standard deviations.
     log_likelihood : ndarray of shape (..., d)
-        The log-likelihood of all rows except the first one, without its constant.
+        The log-likelihood of all rows except the first one, up to a constant.
     """
 
     filtered: np.ndarray
@@ -54,10 +55,11 @@ class LocalLevel(NamedTuple):
 
 
 def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLevel:
-    """Estimate levels that drift, by the Kalman filter and its fixed-interval smoother.
+    """Estimate the slowly changing true values of noisy series, by a Kalman filter and smoother.
 
-    The model of each category is ``F_t = f_t + N(0, variance_t)`` and
-    ``f_t = f_(t-1) + N(0, drift_t)`` [1]_. The first level has a flat prior.
+    In the model of each category, F_t is the observation and f_t the true value (level) at row t:
+    ``F_t = f_t + N(0, variance_t)`` and ``f_t = f_(t-1) + N(0, drift_t)`` [1]_. The first level
+    has a flat prior.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLev
     Returns
     -------
     LocalLevel
-        The levels.
+        The estimated levels and their variances.
 
     References
     ----------
@@ -107,7 +109,7 @@ def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLev
 
 
 class _Fit(NamedTuple):
-    """The levels of a local-level model, averaged over drifts that differ between categories."""
+    """Estimated levels, averaged over the possible speeds (drifts) of each category."""
 
     values: np.ndarray  # (n_rows, d)
     variance: np.ndarray  # given the typical drift
@@ -118,7 +120,7 @@ class _Fit(NamedTuple):
 
 
 def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.ndarray]:
-    """Return the most likely model, and the jumps of categories, of shape (n_rows, d)."""
+    """Return the most likely model, and a mask (n_rows, d) of the rows where categories jump."""
     n_rows, d = F.shape
     # A bound for the largest of standard normal statistics, by Bonferroni's inequality.
     critical = -ndtri(_JUMP / 4 / max((n_rows - 1) * d, 1))
@@ -157,7 +159,7 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
 
 
 def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> np.ndarray:
-    """Return variances of the steps of the other categories when some categories jump.
+    """Return, for the categories that do not jump, the variance of their step at each jump.
 
     Shapes: values (n_rows, d), shares (d,), jumps (n_rows, d) -> (n_rows, d).
     """
@@ -170,8 +172,8 @@ def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> 
 
 
 def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.ndarray) -> float:
-    """Return an unbiased estimate of the squared error after NormSub (see `smooth_risk`)."""
-    # The weight of its own row in a smoothed value is spread / variance.
+    """Return an unbiased estimate of the squared error of values after NormSub."""
+    # A smoothed value has the weight spread / variance on its own row (see `smooth_risk`).
     result = norm_sub(values)
     support = result > 0
     freedom = np.sum(spread * support, axis=1) * (1 - 1 / support.sum(axis=1))
@@ -181,7 +183,7 @@ def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.nd
 def _at_likely_drifts(
     F: np.ndarray, variance: np.ndarray, unit: np.ndarray, jumps: np.ndarray
 ) -> _Fit:
-    """Fit the typical drift w, and return means over the possible drifts of each category."""
+    """Fit the typical drift w; average the levels over the possible drifts of each category."""
     # The logarithm of each category's drift is normal, around the logarithm of w. The typical drift
     # w has the largest likelihood. Shapes: logs and weights (n_drifts, d).
     typical = np.median(unit[1:].sum(axis=1)) if len(F) > 1 else 1.0
@@ -224,29 +226,30 @@ def _at_likely_drifts(
 class Trend(BasePostProcessor):
     """Smooth rows in the order of time, such as an estimate for each week.
 
-    The noise of a single week depends on its number of users. The weeks around it contain the more
-    information about it, the less the frequencies change; the rows themselves show how much they
-    change. Each category is a random walk, observed with the known noise (a local-level model
+    The noise of a single week depends on its number of users. The fewer changes there are, the more
+    the neighboring weeks help, and the rows themselves show how much frequencies change. Each
+    category is a random walk, observed with the known noise (a local-level model
     [1]_):
 
     .. math:: \\tilde f_t = f_t + N(0, V_t), \\qquad f_t = f_{t-1} + N(0, w^2 \\bar f \\Delta_t)
 
-    The variance of a step is proportional to the mean frequency of the category and to the time.
-    The single parameter, the drift w, has the largest likelihood over all categories. The drift of
-    a category is similar (its logarithm is normal around the logarithm of w, with the standard
-    deviation 0.35), and the result is the mean over these drifts.
+    Here F~_t is the estimate at row t with the noise variance V_t, f_t is the true frequency, f-bar
+    its mean over time, and Delta_t the time since the previous row. The single parameter, the drift
+    w, is fitted by maximum likelihood to all categories together. Each category has a drift of its
+    own near w (its logarithm is normal around the logarithm of w, with the standard deviation
+    0.35), and the result is the mean over these drifts.
 
     The rows must come from different users, and each row must be a sample of the population of its
     time. If the same users answer with memoization
-    (:class:`~sklearn_ldp.collection.RepeatedClient`), their rows have common errors, which the
-    reports do not show. Then smoothing removes less noise than the standard errors indicate, and
-    only the intervals of the raw rows are valid.
+    (:class:`~sklearn_ldp.collection.RepeatedClient`), the errors of their rows are correlated,
+    which the reports do not show. Then smoothing removes less noise than the standard errors
+    indicate, and only the intervals of the raw rows are valid.
 
     Parameters
     ----------
     filtered : bool, default=False
-        Whether each row (and its drift) is estimated only from this row and the rows before it, so
-        that later rows do not change published results. The computing time grows with the square of
+        Whether each row is estimated only from this row and the rows before it, so that later rows
+        do not change published results. The computing time grows with the square of
         the number of rows.
     times : array-like of shape (n_estimates,), default=None
         The times of the rows, as increasing numbers or dates (such as "2026-05-04"). If None, use
@@ -258,14 +261,16 @@ class Trend(BasePostProcessor):
     Attributes
     ----------
     drift_ : float
-        The drift w, within 12 %. A category of mean frequency f moves by ``w * sqrt(f)`` in a unit
-        of `times`: a day if these are dates, a row if there are none.
+        The drift w, with a precision of 12 %. A category of mean frequency f typically moves by
+        ``w * sqrt(f)`` in one unit of time: a day if the times are dates, a row if there are no
+        times.
     jumps_ : ndarray of bool of shape (n_estimates, d)
-        The rows in which a category has jumped, so that the rows before are not used for it. The
-        category moved further than by chance in 99 % of the series that follow the model. With
-        `filtered`, each row is tested with the rows up to it.
+        True where a category has jumped since the previous row. The rows before a jump are then not
+        used for the rows after it. In 99 % of the series without jumps, no jump is found. With
+        ``filtered=True``, only the rows up to each row are used to find its jumps.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The levels. They may be negative, and may not sum to 1; use :class:`NormSub` afterwards.
+        The smoothed frequencies. They may be negative, and may not sum to 1; use :class:`NormSub`
+        afterwards.
     %(fitted)s
 
     See Also
@@ -336,7 +341,7 @@ class Trend(BasePostProcessor):
             "check_order_is_preserved",
             "check_rows_are_independent",
         ),
-        "it joins rows: the rows before and after each row improve it",
+        "Trend joins rows: each row is improved by the rows before and after it",
     )
 
     def __init__(
@@ -366,7 +371,7 @@ class Trend(BasePostProcessor):
 
 
 def _steps(estimate: Any, times: Any) -> np.ndarray:
-    """Return the time since the row before each row, of shape (n_rows,); 0 for the first row."""
+    """Return, for each row, the time since the previous row (0 for the first row)."""
     n_rows = len(estimate)
     values = np.asarray(estimate.row_names if times is None else times)
     shown = values.tolist()
@@ -380,20 +385,21 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         is_even = values.dtype.kind not in "iuf" or len(set(np.diff(values).tolist())) < 2
         if not is_even and n_rows > 2:
             raise ValueError(
-                "Trend got rows named by numbers with unequal steps. Give the times of the rows, "
-                "as times=estimate.row_names, or times=range(len(estimate)) if steps are equal."
+                "Trend: the row names are unequally spaced numbers. If they are times, pass "
+                "times=estimate.row_names. If the rows are in fact equally spaced in time, pass "
+                "times=range(len(estimate))."
             )
         values = np.arange(n_rows)
     try:
         steps = np.diff(values.astype(float))
     except (TypeError, ValueError):
         raise ValueError(
-            f"Trend needs times that are numbers or dates, got {times!r}. Pass a number or a date "
-            "for each row."
+            f"Trend: times must be numbers or dates, got {times!r}. Pass times= with a number or "
+            "a date for each row."
         ) from None
     if values.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
         raise ValueError(
-            f"Trend needs a later time for each of the {n_rows} rows, got {shown}. Put the rows "
-            "into the order of time."
+            f"Trend needs {n_rows} increasing times, one for each row, got {shown}. Sort the rows "
+            "by time, and pass one time per row as times=."
         )
     return np.append(0.0, steps)

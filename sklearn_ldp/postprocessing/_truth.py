@@ -14,16 +14,17 @@ from .._core.lifecycle import check_weights
 
 
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:
-    """Return the true frequencies of the categories of an estimate, or of each part of a set.
+    """Return the true frequencies of an estimate's categories, counted from users' values y.
 
-    Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or a dict
-    of such arrays.
+    Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or, for a
+    set, a dict from the name of each estimate to such an array.
     """
     if not isinstance(estimate, EstimateSet) and estimate.shares_overlap:
         if estimate.oracle is None:
             raise ValueError(
-                f"{name} needs the oracle of an estimate whose frequencies overlap. Pass the "
-                "estimate that an ItemOracle returned, or scoring=make_frequency_scorer()."
+                f"{name} needs the oracle of an estimate of users with several items, but this "
+                "estimate contains no oracle. Pass the estimate that an ItemOracle returned, or "
+                "use scoring=make_frequency_scorer()."
             )
         return estimate.oracle.true_frequencies(y, sample_weight)
     columns = as_columns(y, name)
@@ -39,8 +40,8 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
         expected = ", ".join(map(repr, needed))
         got = ", ".join(map(repr, known)) if column_names(y) else f"{len(columns)} columns"
         raise ValueError(
-            f"{name} expects y with the columns {expected}, got {got}. Pass these columns of the "
-            "users' values."
+            f"{name} expects y with the columns {expected}, got {got}. Pass y= as a data frame "
+            "with these columns of the users' values."
         )
     values_by_column = dict(zip(known, columns, strict=True))
     frequencies = {}
@@ -51,21 +52,21 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
 
 
 def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
-    """Warn if an estimate, or a part of it, has more users than y has rows."""
+    """Warn if an estimate, or an estimate of a set, has more users than y has rows."""
     parts = [part for _, part in judged.items()] if isinstance(judged, EstimateSet) else [judged]
     noises = [part.noise for part in parts if isinstance(part, FrequencyEstimate)]
     users = [np.max(noise.n_samples) for noise in noises if noise and noise.n_samples is not None]
     if max(users, default=0) > (n_rows := len(y)):
         warnings.warn(
-            f"{name} counts each of {n_rows} rows of y as one user, because it got no "
-            f"sample_weight, but the estimate to compare with has {max(users):g} users. Pass the "
-            "weights as sample_weight, the only name that a Pipeline passes on, or to a scorer.",
+            f"{name} counts each of the {n_rows} rows of y as one user because sample_weight is "
+            f"missing, but the estimate in X has {max(users):g} users. Pass the number of users of "
+            "each row as sample_weight= (a Pipeline passes on only this name), or use a scorer.",
             stacklevel=3,
         )
 
 
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
-    """Return the frequencies of values over the categories of an estimate."""
+    """Return the frequency of each category of an estimate among the values."""
     codes = estimate.domain.encode_columns(columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

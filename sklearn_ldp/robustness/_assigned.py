@@ -1,4 +1,4 @@
-"""Hash functions that the collector assigns, so that no client can choose its own."""
+"""Hash functions that the collector assigns to users, so that clients cannot choose them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ def assigned_parts(
 ) -> np.ndarray:
     """Return the hash functions that a collector assigns to users, derived from their tokens.
 
-    In local hashing, each user draws a hash function, the public part of the report. Attackers gain
-    most if they choose this function instead. They cannot choose it if the collector derives it,
+    In local hashing, each user draws a hash function and sends it in the report. It is the public
+    part of the report, here called part. Attackers gain most if they choose this function instead
+    of drawing it. They cannot choose it if the collector computes it from a secret key, the name
+    of the round and the user's token (an identifier of the user),
 
     .. math:: \\mathrm{part} = H(\\mathrm{key}, \\mathrm{round}, \\mathrm{token}),
 
-    where H is HMAC-SHA-512. Rejection sampling reduces its digests exactly to the distribution of
-    honest parts. The client randomizes its value with ``oracle.privatize(values, parts=parts)``,
+    where H is HMAC-SHA-512. Rejection sampling gives the parts exactly the same distribution as in
+    honest reports. The client randomizes its value with ``oracle.privatize(values, parts=parts)``,
     and the collector accepts a report if its public part is the part of the user's token
     (`check_assigned`).
 
@@ -43,29 +45,30 @@ def assigned_parts(
     ----------
     oracle : oracle or Protocol
         :class:`~sklearn_ldp.OLH`, :class:`~sklearn_ldp.BLH`, or any other oracle with a channel
-        that has an assignable `public_part`. It need not be fitted. With
+        that has a `public_part`, such as a hash function. The oracle need not be fitted. With
         :class:`~sklearn_ldp.ColumnOracle`, the function assigns the column that each user reports.
     tokens : array-like of shape (n,)
         One text, bytes or number per user, which the user cannot choose and which stays the same
         within a round: the number of an account or of a device, or a place in a list. Users who can
         get any number of tokens can effectively choose their functions.
     key : bytes
-        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). Either the key
-        stays secret, and clients request their parts. Or the key is published after all tokens have
-        been handed out, and clients compute their parts. Do not reuse the key that signs files.
+        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). If the key stays
+        secret, clients request their parts from the collector. If the key is published after all
+        tokens have been handed out, clients compute their parts themselves. Do not reuse the key
+        that signs files.
     collection_round : str, default=""
-        Name of the collection.
+        Name of the round of collection.
 
     Returns
     -------
     ndarray of shape (n,)
-        Parts, int64.
+        The part of each user, as int64.
 
     Raises
     ------
     TypeError
-        If reports of the mechanism have no public part, or `key` is not bytes, or a token has no
-        canonical form.
+        If reports of the mechanism have no public part, if `key` is not bytes, or if a token is not
+        a text, bytes or number.
     ValueError
         If the key is too short.
 
@@ -73,12 +76,12 @@ def assigned_parts(
     --------
     check_assigned : Checks on the server that reports have the assigned parts.
     poisoning_gain : With ``attack="assigned"``, the remaining gain of fake users.
-    sklearn_ldp.collection.SurveyClient : A client that always reports the column it drew first.
+    sklearn_ldp.collection.SurveyClient : A client that reports the same column in every round.
 
     Notes
     -----
     Every part has the same probability as in an honest report, and parts are independent of each
-    other to the degree to which HMAC-SHA-512 is a random function. The derivation belongs to the
+    other, if HMAC-SHA-512 behaves like a random function. The computation belongs to the
     protocol and does not change between releases:
 
     1. The key of the round is HMAC(key, configuration). The configuration is the JSON (keys sorted,
@@ -114,7 +117,7 @@ def check_assigned(
     *,
     collection_round: str = "",
 ) -> np.ndarray:
-    """Return a mask of the reports that contain the hash function assigned to their user.
+    """Return, for each report, whether it contains the hash function assigned to its user.
 
     Privacy: costs none; :func:`assigned_parts` explains how tokens link reports to users.
 
@@ -129,7 +132,7 @@ def check_assigned(
     key : bytes
         As for :func:`assigned_parts`.
     collection_round : str, default=""
-        Name of the collection.
+        Name of the round of collection.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def check_assigned(
     See Also
     --------
     assigned_parts : Computes the assigned functions, with an example.
-    hash_function_test : A test of functions that clients draw.
+    hash_function_test : A test of hash functions that clients draw themselves.
     """
     protocol, part = _assignable(oracle, collection_round)
     checked = np.concatenate([protocol.check(chunk) for chunk in as_chunks(reports, protocol)])
@@ -164,15 +167,17 @@ def check_assigned(
 
 
 def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
-    """Return the protocol of an oracle, and the part of its reports that can be assigned."""
+    """Return the oracle's protocol, and the part of a report that the collector can assign."""
     if not hasattr(oracle, "protocol") or isinstance(oracle, type):
-        raise TypeError(f"assigned_parts needs an oracle such as OLH(), got {oracle!r}.")
+        raise TypeError(
+            f"assigned_parts needs an oracle, got {oracle!r}. Pass an oracle such as OLH()."
+        )
     protocol = oracle.protocol(collection_round)
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Reports of {protocol.name} contain no public randomness, such as a hash function, so "
-            "there is nothing to assign. Use OLH or BLH, or a ColumnOracle that asks each user "
+            f"Reports of {protocol.name} contain no public part, such as a hash function, that "
+            "could be assigned. Use OLH or BLH, or a ColumnOracle that asks each user "
             "for one column."
         )
     return protocol, part
@@ -182,19 +187,21 @@ def _listed(tokens: Any) -> list:
     tokens = tokens.to_numpy() if hasattr(tokens, "to_numpy") else tokens
     listed = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
     if isinstance(listed, (str, bytes)) or not isinstance(listed, (list, tuple, range)):
-        raise TypeError(f"tokens must be a list or an array of shape (n,), got {tokens!r}.")
+        raise TypeError(
+            f"tokens must be a list or an array of shape (n,), got {tokens!r}. Pass one per user."
+        )
     return list(listed)
 
 
 def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError(
-            f"Argument key must be bytes (secrets.token_bytes(32)), got {type(key).__name__}."
+            f"Argument key must be bytes, got {type(key).__name__}. Pass secrets.token_bytes(32)."
         )
     if len(key) < _KEY_BYTES:
         raise ValueError(
             f"Argument key must have at least {_KEY_BYTES} bytes, so that it cannot be guessed, "
-            f"got {len(key)}. Use secrets.token_bytes(32)."
+            f"got {len(key)} bytes. Pass secrets.token_bytes(32)."
         )
     configuration = {
         "oracle": protocol.name,
@@ -207,7 +214,7 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
 
 
 def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
-    """Return a number below `high` for each text, exactly uniform if digests are uniform."""
+    """Map each text to a number below `high`; all numbers have the same probability."""
     limit = (1 << 64) // high * high - 1  # the largest word that is accepted
     draws = np.empty(len(texts), dtype=np.int64)
     left = np.arange(len(texts))

@@ -1,4 +1,4 @@
-"""Audits: lower bounds of the epsilon that a mechanism spends, from reports of two values."""
+"""Audits, which find a lower bound of the epsilon that a mechanism really spends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AuditResult:
     lower_bound : float
         Lower confidence bound of the epsilon that the mechanism really spends.
     confidence : float
-        Probability that such a bound is valid.
+        Probability that the lower bound of an audit is valid.
     n_trials : int
         Number of reports drawn for each of the two values.
     pair : tuple
@@ -64,12 +64,12 @@ def audit_epsilon(
     mechanism: Callable[[np.ndarray], ArrayLike] | None = None,
     random_state: RandomState = None,
 ) -> AuditResult:
-    """Find a lower bound of the epsilon that a mechanism spends, from reports of two values.
+    """Find a lower bound of the epsilon that a mechanism spends, from simulated reports.
 
-    The audit draws reports of both values, and counts how often a report supports the first value
-    and not the second. For all oracles of this package, this event has the largest likelihood
-    ratio. The bound is the logarithm of the ratio of the Clopper-Pearson limits of the two
-    probabilities.
+    The audit draws reports of two values. For each of the two, it counts how often a report
+    supports the first value and not the second. In all oracles of this package, the probabilities
+    of this event for the two values have the largest possible ratio. The bound is the logarithm of
+    the ratio of confidence limits of these two probabilities (Clopper-Pearson).
 
     An audit can refute a claimed epsilon, or show that the mechanism uses nearly all of it. It does
     not prove an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` proves
@@ -116,7 +116,10 @@ def audit_epsilon(
     (True, False)
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"Argument confidence must satisfy 0 < confidence < 1, got {confidence}.")
+        raise ValueError(
+            f"Argument confidence must be between 0 and 1, got {confidence}. Pass 0.99, for "
+            "example."
+        )
     oracle = clone(oracle)
     if random_state is not None:
         oracle.set_params(random_state=as_generator(random_state))

@@ -1,4 +1,4 @@
-"""Data poisoning: the gain of fake users, by closed formulas."""
+"""The amount by which fake users can change raw estimates (data poisoning), in closed form."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ def poisoning_gain(
     epsilon: float | None = None,
     attack: str = "maximal",
 ) -> Any:
-    """Return the maximum that fake users can add to raw estimates (data poisoning attack).
+    """Return how much fake users can increase raw estimates (data poisoning attack).
 
     A share :math:`\\beta` of all users is fake. Fake users have full knowledge of the protocol, may
-    send any report, and promote r categories, the targets. If a fake report supports M of the r
-    targets, then the sum of the targets' estimated frequencies grows in expectation by ([1]_,
+    send any report, and promote r categories, the targets. Let p and q be the probabilities that an
+    honest report supports its user's category and another category. If a fake report supports M of
+    the r targets, then the sum of the targets' estimated frequencies grows in expectation by ([1]_,
     section 4)
 
     .. math:: G = \\beta \\left( \\frac{M - r q}{p - q} - f_T \\right),
 
     where :math:`f_T` is the sum of the targets' frequencies among the genuine users. The "maximal"
-    attack sends a report with the largest M: 1 with :class:`~sklearn_ldp.GRR`, r with unary
-    encoding and local hashing, and otherwise the size of the largest report, but at most r. In the
+    attack sends a report with the largest M. M is 1 with :class:`~sklearn_ldp.GRR`, r with unary
+    encoding and local hashing, and otherwise the maximum number of categories that a report
+    supports, but at most r. In the
     "input" attack, fake users follow the protocol and only lie about the value. No collector can
     distinguish this attack from a change of opinion, and :math:`G = \\beta (1 - f_T)`.
 
@@ -55,19 +57,20 @@ def poisoning_gain(
     report on the claimed column. If the collector assigns the questions, the remaining attack is
     "assigned", with the share :math:`\\beta` again.
 
-    Reports of :class:`~sklearn_ldp.LocalMean` stand for numbers v, and the mean gains
-    :math:`\\beta (\\max v - m)`, where :math:`m` is the genuine users' mean. With
+    Reports of :class:`~sklearn_ldp.LocalMean` stand for numbers v, and the estimated mean increases
+    by :math:`\\beta (\\max v - m)`, where :math:`m` is the genuine users' mean. With
     :class:`~sklearn_ldp.RangeOracle` (up to 256 bins) and :class:`~sklearn_ldp.MatrixOracle` a
-    report y adds :math:`B_{cy}` to category c, where B decodes the reports, so that
-    :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} - f_T)` for the worst targets T.
+    report y adds :math:`B_{cy}` to the estimate of category c, where B is the matrix that decodes
+    the reports. For the worst targets T,
+    :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} - f_T)`.
 
     A :class:`~sklearn_ldp.StringOracle` finds strings with the reports of some users, and estimates
     their frequencies from held-out users. If the search finds the promoted string anyway, all fake
-    users may claim to be held out. If no genuine user has the string, enough fake users must be
-    spread over the search, so that it finds the string. The function returns the first gain; the
-    second is smaller (half as large in our measurements).
+    users may claim to be held-out users. If no genuine user has the string, enough fake users must
+    be spread over the search, so that it finds the string. The function returns the gain of the
+    first case. The gain of the second case is smaller (half as large in our measurements).
 
-    The smaller epsilon is, the larger the weight of one report and the gain are: privacy and
+    The smaller epsilon is, the larger is the influence of one report, and so the gain: privacy and
     robustness are in conflict.
 
     Parameters
@@ -78,7 +81,8 @@ def poisoning_gain(
     share : float
         Fake users as a share of all users, in [0, 1].
     n_targets : int
-        Number r of categories or strings that the fake users promote; the worst choice is assumed.
+        Number r of categories or strings that the fake users promote. The gain is the maximum over
+        all choices of r targets.
         If a question of a survey has fewer categories, all of its categories are targets. Use 1
         with :class:`~sklearn_ldp.LocalMean`.
     target_frequency : float, default=0.0
@@ -211,8 +215,9 @@ def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
     """Return the maximum that a report adds to the sum of the targets' estimates."""
     if not hasattr(mechanism, "largest_weight"):
         raise TypeError(
-            f"poisoning_gain cannot compute this attack for {name}, because its reports neither "
-            'support categories nor come from a channel matrix. Use attack="input".'
+            f"poisoning_gain cannot compute the strongest attack on {name}, because its reports "
+            "neither support categories nor come from a channel matrix. Pass "
+            'attack="input".'
         )
     return mechanism.largest_weight(n_targets)
 
@@ -244,7 +249,7 @@ def _gains_of_survey(
 
 
 def _fullest_box(n_balls: int, n_boxes: int) -> float:
-    """Return the mean number of balls in the fullest box, if all balls fall at random."""
+    """Return the mean number of balls in the fullest box if balls fall into boxes at random."""
     # The numbers of balls in the boxes are distributed like independent Poisson variables, given
     # their sum. So the probability that none of them exceeds a maximum is a coefficient of a
     # power of the Poisson probabilities, truncated at the maximum.
@@ -261,7 +266,7 @@ def _fullest_box(n_balls: int, n_boxes: int) -> float:
 
 
 def _power(series: np.ndarray, exponent: int) -> np.ndarray:
-    """Return the power of a truncated series, by repeated squaring."""
+    """Return a power of a power series, truncated to the same number of terms."""
     n = len(series)
     result = np.eye(1, len(series))[0]
     # Ends: each pass halves the exponent.

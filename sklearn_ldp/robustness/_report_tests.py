@@ -1,4 +1,4 @@
-"""Tests of reports for fake users: sizes of supports, pairs of categories and hash functions."""
+"""Tests that detect reports of fake users."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ class ReportTest:
     Parameters
     ----------
     statistic : float
-        The test statistic. It is approximately chi-square distributed if all users are honest, or
-        it is a number of equal pairs, see :func:`hash_function_test`.
+        The test statistic. For most tests it is approximately chi-square distributed if all users
+        are honest. In some cases of :func:`hash_function_test` it is the number of pairs of reports
+        with the same function, and for :func:`joint_support_test` a z-score or count.
     degrees_of_freedom : int
-        Degrees of freedom of the chi-square distribution; 1 for pairs, 0 if there is nothing to
-        test.
+        Degrees of freedom of the chi-square distribution; 1 for a number of pairs, 0 if there is
+        nothing to test.
     p_value : float
         Probability of a statistic at least this large if all users are honest.
     n_samples : int
         Number of reports.
     is_drawn : bool, default=False
-        Whether the reports were compared with simulated honest reports, because their distribution
-        is not known.
+        Whether the reports were compared with simulated honest reports, because the distribution of
+        honest reports is not known.
     """
 
     statistic: float
@@ -54,7 +55,7 @@ class ReportTest:
 
     @property
     def has_power(self) -> bool:
-        """Whether the result depends on the reports: if not, there is nothing to test."""
+        """Whether fake reports can change the result; if not, there is nothing to test."""
         return self.degrees_of_freedom > 0
 
 
@@ -67,18 +68,18 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
     .. math:: \\mathrm{Bernoulli}(p) + \\mathrm{Binomial}(d - 1, q),
 
-    and the test is Pearson's. With linear hashing, Hadamard response and projective geometry
-    response, the size depends slightly on the value. For these, the test compares the number of
-    reports of each size with the number that is expected under the unbiased estimate from the same
-    reports. The difference is a sum over reports with mean 0 for any values, and the test compares
-    it with its own covariance (a Wald test).
+    and the test is Pearson's chi-square test. With linear hashing, Hadamard response and projective
+    geometry response, the size depends slightly on the value. For these, the test compares the
+    number of reports of each size with the number that is expected under the unbiased estimate from
+    the same reports. The difference is a sum over reports with mean 0 for any values, and the test
+    compares it with its own covariance (a Wald test).
 
     If a mechanism does not specify the distribution of its reports (a third-party oracle, or linear
     hashing in very large spaces), the test is an approximation. It simulates honest reports for the
     frequencies that are estimated from the same reports. The number of simulated reports equals the
     number of reports, but is at least 2**14 and at most 2**18. The test then compares the two
-    samples, and `is_drawn` is True. If the size does not depend on the value, this is exact up to
-    the randomness of the simulation.
+    samples, and `is_drawn` is True. If the size does not depend on the value, the test is exact up
+    to the randomness of the simulation.
 
     Privacy: costs none.
 
@@ -87,10 +88,10 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`, from at least several thousand users.
     oracle : oracle or Protocol
-        Unfitted, with declared categories.
+        The unfitted oracle, with declared categories.
     column : object, default=None
-        For reports of a survey, the column to test. Its reports are compared with the distribution
-        of its own oracle.
+        For reports of a survey, the column to test. The reports on this column are compared with
+        the distribution of its oracle.
 
     Returns
     -------
@@ -112,13 +113,13 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
     Notes
     -----
-    The test detects fake reports that support too many categories, too few, or a number that varies
-    too little. For example, it detects the maximal gain attack on unary encoding, even if attackers
-    pad their reports to the mean size [1]_. It does not detect fake users who draw the size of
-    their reports from the honest distribution (:func:`joint_support_test` detects them if they
-    promote several categories), and it does not detect users who follow the protocol and lie about
-    their values. A small p-value means that some reports are not honest, or that clients have a
-    bug; it does not identify the reports.
+    The test detects fake reports if they support too many or too few categories, or if the number
+    of supported categories varies too little. For example, it detects the maximal gain attack on
+    unary encoding, even if attackers pad their reports to the mean size [1]_. It does not detect
+    fake users who draw the size of their reports from the honest distribution
+    (:func:`joint_support_test` detects them if they promote several categories), and it does not
+    detect users who follow the protocol and lie about their values. A small p-value means that some
+    reports are not honest, or that clients have a bug; it does not identify the reports.
 
     References
     ----------
@@ -167,7 +168,7 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
 
 def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
-    """Return the number of reports that support 0, 1, .., d categories."""
+    """Return, for each k = 0 .. d, the number of reports that support k categories."""
     d = channel.n_categories
     supported = np.count_nonzero(channel.supports(reports, np.arange(d)), axis=1)
     return np.bincount(supported, minlength=d + 1)
@@ -206,7 +207,7 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
-    """Assign each size to a class, in order."""
+    """Group neighboring sizes into classes, and return the class of each size."""
     # Classes are narrow at both ends of the distribution, because fake reports may be there. No
     # class has too few expected reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
@@ -227,7 +228,7 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 
 
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
-    """Test the counts of distinct reports, if their distribution depends on the users' values."""
+    """Test the counts of distinct reports if their distribution depends on users' values."""
     n = int(counts.sum())
     d = channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
@@ -255,8 +256,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     of the functions is known exactly. Attackers choose functions that map their targets to the same
     hash value. With linear hashing, the test counts how often each function occurs (Pearson's
     statistic, with a reference distribution matched in mean and variance). With mixing hashes, none
-    of the :math:`2^{63}` seeds should ever occur twice. There, and if there are many more functions
-    than reports, the test counts pairs of equal functions.
+    of the :math:`2^{63}` seeds should ever occur twice. With mixing hashes, and with linear hashing
+    if there are many more functions than reports, the test counts pairs of reports with the same
+    function.
 
     Privacy: costs none.
 
@@ -265,17 +267,18 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`.
     oracle : OLH, BLH or ColumnOracle
-        Unfitted, with declared categories. For a survey, the test checks which columns users
-        report on, because clients draw them at random as well; with `column`, it checks the hash
-        functions of that column.
+        The unfitted oracle, with declared categories. For a survey, the test checks which columns
+        users report on, because clients draw them at random as well; with `column`, it checks the
+        hash functions of that column.
     column : object, default=None
-        For reports of a survey, the column to test. Its reports are compared with the distribution
-        of its own oracle.
+        For reports of a survey, the column to test. The reports on this column are compared with
+        the distribution of its oracle.
 
     Returns
     -------
     ReportTest
-        The result. It depends only on the functions, and not on the hash values.
+        The result. It depends only on the hash functions in the reports, and not on the hash
+        values.
 
     Raises
     ------
@@ -286,7 +289,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
 
     See Also
     --------
-    joint_support_test : A test that detects chosen functions of both families.
+    joint_support_test : A test that detects chosen functions, of linear and mixing hashes.
     assigned_parts : Functions that no client can choose.
 
     Notes
@@ -294,8 +297,9 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     The test detects functions that occur too often: with linear hashing, a few percent of fake
     users; with mixing hashes, only users who send the same function as others. Attackers can find
     any number of different mixing functions that map their targets to the same hash value, and this
-    test does not detect them. It also does not detect one percent of chosen linear functions. The
-    page on operating a collection states which shares it detects. The test does not detect fake
+    test does not detect them. If one percent of the users choose their linear
+    function, the test does not detect them either. The page on operating a collection states which
+    percentages the test detects. The test does not detect fake
     users who draw functions honestly and lie about the value. They gain less, because only one
     function in :math:`g^{r - 1}` supports all of their targets.
 
@@ -353,7 +357,7 @@ def joint_support_test(
     Fake users who promote several categories gain most from reports that support all of them. Let
     :math:`x_v` be 1 if a report supports category v, and 0 otherwise. If the probability that a
     report supports both of two categories is known (`own` if the user has one of the two, otherwise
-    `other`), then
+    `other`), then the sum over all reports i
 
     .. math:: \\sum_i \\left( x_{iv} x_{iw} - \\mathrm{other} - \\frac{\\mathrm{own} -
               \\mathrm{other}}{p - q} (x_{iv} + x_{iw} - 2 q) \\right)
@@ -371,13 +375,13 @@ def joint_support_test(
     reports : array-like, Arrow stream or iterator of such chunks
         Reports as returned by the oracle's `privatize`, from at least several thousand users.
     oracle : oracle or Protocol
-        Unfitted, with declared categories.
+        The unfitted oracle, with declared categories.
     among : array-like of categories, default=None
-        Categories to test in pairs, for example the categories with a rank that matters. If None,
-        all categories, up to 2,048. Linear hashing ignores this parameter.
+        Categories to test in pairs, for example the categories whose rank matters. If None, all
+        categories, of which there may be 2,048 at most. Linear hashing ignores this parameter.
     column : object, default=None
-        For reports of a survey, the column to test. Its reports are compared with the distribution
-        of its own oracle.
+        For reports of a survey, the column to test. The reports on this column are compared with
+        the distribution of its oracle.
 
     Returns
     -------
@@ -392,7 +396,7 @@ def joint_support_test(
     ValueError
         If a report cannot come from the oracle, or there are too many categories.
     TypeError
-        If the joint distribution of the support of two categories is not known.
+        If the probability that a report supports both of two categories is not known.
 
     See Also
     --------
@@ -444,9 +448,9 @@ def joint_support_test(
                 n += len(chunk)
             return largest_pair(both, n, channel, joint)
     raise TypeError(
-        f"joint_support_test does not support {protocol.name}, because the joint distribution of "
-        "two categories in its reports is not known. Use support_size_test; for a survey, pass "
-        "the name of one of its columns: column=..."
+        f"joint_support_test does not support {protocol.name}, because the probability that a "
+        "report supports both of two categories is not known. Use support_size_test; for a survey, "
+        "pass the name of one of its columns: column=..."
     )
 
 
@@ -463,10 +467,10 @@ def _test_collisions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTe
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
-    """Count the reports that support both of two categories.
+    """For each pair of categories, count the reports that support both of them.
 
-    Shapes: codes (m,) -> (m, m).
-    int64; on the diagonal, the support of each category.
+    Shapes: codes (m,) -> (m, m), int64.
+    On the diagonal are the numbers of reports that support each category.
     """
     # Sums of fewer than 2**24 reports are exact in 32 bits, and much faster than integers.
     x = channel.supports(reports, codes).astype(np.float32)
@@ -474,7 +478,7 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
-    """Test the pair with the largest z-score of the number of reports that support both categories.
+    """Test the pair of categories that too many reports support together (largest z-score).
 
     Shapes: both (m, m).
     """
@@ -504,14 +508,15 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
 
 # -- the reports to test -----------------------------------------------------------------------
 def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
-    """Return the reports to test, and their protocol."""
+    """Return the reports to test (of a survey: on one column), and their protocol."""
     # column: the column of a survey to test. If None, all reports are tested.
     protocol = as_protocol(oracle)
     if column is None:
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
-            f"Argument column is for surveys such as ColumnOracle, got {oracle!r}. Omit column=."
+            f"Argument column is only for surveys such as ColumnOracle, got {oracle!r}. Leave it "
+            "out."
         )
     survey: Any = protocol.mechanism
     questions = oracle.questions()
@@ -523,7 +528,8 @@ def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
     if survey.n_drawn != 1:
         raise ValueError(
             f"Argument column needs reports about one column each, but users of {protocol.name} "
-            "report on several columns. Collect with n_sampled=1 to test the reports of a column."
+            "report on several columns, so these reports cannot be tested by column. To test a "
+            "column, collect again with n_sampled=1."
         )
     j = list(questions).index(column)
     chunks = (protocol.check(chunk) for chunk in as_chunks(reports, protocol))
@@ -532,7 +538,7 @@ def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
 
 
 def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield reports in canonical form, few enough at a time to examine all their categories."""
+    """Yield checked reports in chunks that are small enough to decode all categories."""
     size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):

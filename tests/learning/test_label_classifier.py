@@ -738,7 +738,7 @@ def test_what_is_missing_or_negative_is_named():
         model = LabelDPClassifier(correction=correction, random_state=0)
         with pytest.raises(ValueError, match="[Nn]egative"):
             model.fit(X, Y, sample_weight=weights)
-    with pytest.raises(ValueError, match="Declare them in classes="):
+    with pytest.raises(ValueError, match="Pass all labels as classes="):
         LabelDPClassifier().privatize(Y)
     with pytest.raises(NotFittedError):
         LabelDPClassifier().predict(X)

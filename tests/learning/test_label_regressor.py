@@ -247,9 +247,9 @@ def test_numbers_of_reports_are_reports():
         assert found.constant_ == clone(server).fit(X, reports).constant_
         assert found.score(X, way) == found.score(X, reports)
     for other in ({"epsilon": 1.0}, {"bounds": (0, 41)}):  # negative controls
-        with pytest.raises(ValueError, match="none of the .* numbers that decoded reports"):
+        with pytest.raises(ValueError, match="not one of the .* values of decoded reports"):
             clone(server).set_params(**other).fit(X, numbers)
-    with pytest.raises(ValueError, match="nan is none of"):
+    with pytest.raises(ValueError, match="nan is not one of"):
         clone(server).fit(X, np.append(numbers[:-1], np.nan))
 
 

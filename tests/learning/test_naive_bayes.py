@@ -233,7 +233,7 @@ def test_tables_that_cannot_be_learnt_from():
     columns = ColumnOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(X)
     with pytest.raises(TypeError, match="got EstimateSet"):
         nb.fit_tables(columns)
-    with pytest.raises(ValueError, match="features together with 'ill'.*there is none"):
+    with pytest.raises(ValueError, match="features together with 'ill'.*contain none"):
         nb.fit_tables(survey.estimate_, target="ill")
     single = MarginalOracle(2.0, domains=DOMAINS, order=1, random_state=0).fit_transform(X)
     with pytest.raises(ValueError, match="features together with 'colour'"):
@@ -287,7 +287,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
         ({}, X, None, "requires y to be passed"),
         ({"classes": ["no"]}, X, Y, "at least two classes, got 1 class"),
         ({"classes": None}, X, ["no"] * 40, "at least two classes, got 1 class"),
-        ({"domains": {**DOMAINS, "class": 2}}, X, Y, "needs another name for the feature 'class'"),
+        ({"domains": {**DOMAINS, "class": 2}}, X, Y, "a feature must not be named 'class'"),
         ({"epsilon": 1e-25}, X, Y, "must be large enough for a report to carry information"),
         ({"epsilon": 1e-4}, X, Y, "larger epsilon, or more users: each frequency"),
     ],
@@ -304,7 +304,7 @@ def test_what_is_missing_is_named():
         model().predict(X)
     with pytest.raises(ValueError, match="has no columns yet"):
         LDPNaiveBayes(classes=CLASSES).oracle()
-    with pytest.raises(ValueError, match="Declare them in classes="):
+    with pytest.raises(ValueError, match="Pass all labels as classes="):
         model(classes=None).oracle()
 
 

@@ -222,11 +222,11 @@ def test_parts_of_surveys_without_p_and_q():
 
 def test_what_has_no_known_noise_is_refused():
     estimate = an_estimate()
-    with pytest.raises(ValueError, match="needs to know the noise level, which a plain"):
+    with pytest.raises(ValueError, match="needs the noise level, which a plain"):
         HeldOutSearch(method="bootstrap").fit(estimate.values)
     processed = NormSub().fit_transform(estimate)
     for noise in (None, MODEL):
-        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub. Pass"):
+        with pytest.raises(ValueError, match="raw estimate, got an estimate .* by NormSub. Pass"):
             HeldOutSearch(noise=noise).fit(processed)
     with pytest.raises(ValueError, match="one finite noise level"):
         HeldOutSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)

@@ -161,7 +161,7 @@ def test_synthetic_search_takes_plain_arrays_with_an_oracle():
     search = SyntheticSearch([Base(), NormSub()], oracle=OUE(), n_samples=1000, **options)
     assert type(search.fit_transform(values)) is np.ndarray
     for missing in ({"oracle": None}, {"n_samples": None}):
-        with pytest.raises(ValueError, match=r"give oracle= and n_samples="):
+        with pytest.raises(ValueError, match=r"pass oracle= and n_samples="):
             clone(search).set_params(**missing).fit(values)
 
 
@@ -218,7 +218,7 @@ def test_held_out_search_refuses_what_has_no_shards():
         with pytest.raises(ValueError, match="at least two shards"):
             search.fit(bad)
     for method in ("auto", "shards"):
-        with pytest.raises(ValueError, match="raw estimate, but this one .* by NormSub"):
+        with pytest.raises(ValueError, match="raw estimate, got an estimate .* by NormSub"):
             HeldOutSearch(method=method).fit(processed)
     fitted = [HeldOutSearch([Base(), NormSub()]).fit(one) for one in (estimate, simulated)]
     assert [one.method_ for one in fitted] == ["shards", "bootstrap"]

@@ -72,7 +72,7 @@ def test_standard_errors_of_the_best(n, index):
 
 PAIRS = [{"a__epsilon": 1, "b__epsilon": 2}] * 4
 MIXED = [{"epsilon": 1}, {"alpha": 2}, {"epsilon": 1}, {}]
-ONE_OF = "needs epsilon= to choose one of "
+ONE_OF = "epsilon= must be one of "
 LEAST = "no candidate with a finite error of at most 0.5: the smallest error is 1, at epsilon=4."
 
 
@@ -82,7 +82,7 @@ LEAST = "no candidate with a finite error of at most 0.5: the smallest error is 
         ({"max_error": 0.5}, {}, LEAST),
         ({}, {"params": [{"post": 1}] * 4}, rf"{ONE_OF}\['post'\], got None"),
         ({}, {"params": PAIRS}, rf"{ONE_OF}\['a__epsilon', 'b__epsilon'\], got None"),
-        ({}, {"params": MIXED}, r"needs a number 'epsilon' everywhere, got \[1, None, 1, None\]"),
+        ({}, {"params": MIXED}, r"needs a number as 'epsilon', got \[1, None, 1, None\]"),
         ({"epsilon": "oracle__epsilon"}, {}, r"one of \['epsilon'\], got 'oracle__epsilon'"),
         ({}, {}, "needs 2 folds, or a max_error, got 1"),
         ({}, table([1, 2], [np.nan, np.nan]), 'error_score="raise"'),
@@ -111,9 +111,9 @@ def test_several_parameters_and_scorers_can_be_named():
     ("arguments", "message"),
     [
         ({"max_error": 1, "tolerance": 1}, "accepts at most one of .* got .*max_error.*tolerance"),
-        ({"max_error": -1}, "max_error, .*, finite and >= 0, got .*-1"),
-        ({"tolerance": np.nan}, "finite and >= 0, got .*nan"),
-        ({"standard_errors": "1"}, "finite and >= 0, got .*'1'"),
+        ({"max_error": -1}, "max_error, .*, as a finite number >= 0, got .*-1"),
+        ({"tolerance": np.nan}, "a finite number >= 0, got .*nan"),
+        ({"standard_errors": "1"}, "a finite number >= 0, got .*'1'"),
     ],
 )
 def test_limits_are_checked_at_once(arguments, message):

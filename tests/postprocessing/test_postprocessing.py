@@ -324,9 +324,11 @@ def test_users_values_are_no_estimates():
     codes = np.arange(10)[:, None]
     for post in (NormSub(), Base(), PowerNS(noise=0.1)):
         for values in (codes, codes + 0.5, -codes.astype(float)):
-            with pytest.raises(ValueError, match=r"in each row, got a single number \(n_feat"):
+            with pytest.raises(
+                ValueError, match=r"in each row, got a single number per row \(n_feat"
+            ):
                 post.fit_transform(values)
-    with pytest.raises(ValueError, match="users' values are for an oracle"):
+    with pytest.raises(ValueError, match="Pass users' values to an oracle"):
         NormSub().transform(codes)
     for estimates in (codes[:1], codes / 10):  # which may be of a single category
         assert np.all(NormSub().fit_transform(estimates) == 1)

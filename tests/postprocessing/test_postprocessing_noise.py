@@ -125,7 +125,7 @@ def test_any_kind_of_noise_will_do():
 @pytest.mark.parametrize("F", [F3, FrequencyEstimate(F3, NAMES), pd.DataFrame(F3)])
 def test_without_noise_the_remedy_is_named(post, F):
     name = type(post).__name__
-    expected = rf"^{name} needs to know the noise level.*an oracle returns, or give noise="
+    expected = rf"^{name} needs the noise level.*an oracle returns, or pass noise="
     for call in (post.fit, post.transform, post.fit_transform):
         with pytest.raises(ValueError, match=expected):
             call(F)
@@ -153,7 +153,7 @@ def test_one_number_of_users_per_row(post):
         alone = clone(post).set_params(noise=NoiseModel(0.5, 0.25, int(n)))
         np.testing.assert_array_equal(alone.fit_transform([row])[0], result)
     name = type(post).__name__
-    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3\), got"):
+    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3 rows\), got"):
         post.fit(np.vstack([F3, F3[:1]]))
 
 
@@ -168,7 +168,9 @@ def test_a_processed_estimate_is_refused(post):
     raw = OUE(1.0, categories=NAMES, random_state=0).fit_transform(["red", "blue"] * 500)
     changed = make_pipeline(Norm(), BasePos()).fit_transform(raw)
     name = type(post).__name__
-    expected = rf"^{name} needs a raw estimate, got one after Norm and BasePos.*Put {name} first"
+    expected = (
+        rf"^{name} needs a raw estimate, got an estimate .* by Norm and BasePos.*Apply {name} first"
+    )
     for call in (post.fit, post.transform, post.fit_transform):
         with pytest.raises(ValueError, match=expected + r".*oracle\.estimate_.*noise="):
             call(changed)
@@ -192,7 +194,9 @@ def test_what_needs_no_noise_takes_processed_estimates(post):
 
 def test_exact_mle_names_what_changed_the_estimate():
     changed = NormSub().fit_transform(GRR(1.0, categories=NAMES).fit_transform(NAMES * 20))
-    with pytest.raises(ValueError, match=r"ExactMLE needs the raw .* got one after NormSub"):
+    with pytest.raises(
+        ValueError, match=r"ExactMLE needs the raw .* got an estimate after NormSub"
+    ):
         ExactMLE().fit(changed)
 
 

@@ -183,7 +183,7 @@ def test_a_given_bandwidth_needs_no_noise():
     kept = Smooth(bandwidth=1.5, simplex=False).fit(F)
     np.testing.assert_array_equal(kept.frequencies_, smooth(F, 1.5))
     np.testing.assert_array_equal(Smooth(bandwidth=0).fit(F).frequencies_, norm_sub(F))
-    with pytest.raises(ValueError, match=r"Smooth needs to know the noise level.*noise="):
+    with pytest.raises(ValueError, match=r"Smooth needs the noise level.*noise="):
         Smooth().fit(F)
 
 

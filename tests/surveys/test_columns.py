@@ -406,7 +406,7 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
     assert same(fitted.transform(ESTIMATES), fitted.estimate_)
     assert same(clone(post).transform(ESTIMATES), fitted.estimate_)
     assert len(fitted.get_feature_names_out()) == 27
-    with pytest.raises(ValueError, match="got the part 'wage'"):
+    with pytest.raises(ValueError, match="got a set with 'wage'"):
         fitted.transform(EstimateSet({"wage": ESTIMATES["age"]}))
     # Fitted to one estimate afterwards, it has forgotten the set.
     assert fitted.fit(ESTIMATES["age"]).frequencies_.shape == (5,)
@@ -432,7 +432,9 @@ def test_every_search_takes_a_set_part_by_part(search):
 
 
 def test_errors_say_which_part_they_are_about():
-    with pytest.raises(ValueError, match="In the part 'sex': NormHyb|In the part 'sex': "):
+    with pytest.raises(
+        ValueError, match="In the estimate named 'sex': NormHyb|In the estimate named 'sex': "
+    ):
         EmpiricalBayes().fit(NormSub().fit_transform(ESTIMATES))
     bad = clone(POSTPROCESSORS[3]).set_params(alpha=-1)
     with pytest.raises(ValueError, match="alpha"):

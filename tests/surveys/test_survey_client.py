@@ -338,7 +338,7 @@ def test_columns_that_are_not_there():
     one, reports = reports_of(10)
     with pytest.raises(ValueError, match="no column 'height'. Choose one of 'sex', 'age', 'state'"):
         support_size_test(reports, one, column="height")
-    with pytest.raises(TypeError, match="Argument column is for surveys"):
+    with pytest.raises(TypeError, match="Argument column is only for surveys"):
         hash_function_test([[0, 1]], OLH(1.0, categories=5), column="age")
     for test in (support_size_test, joint_support_test):
         with pytest.raises(TypeError, match="the name of one of its columns: column="):

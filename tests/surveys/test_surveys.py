@@ -94,7 +94,9 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     assert list(search.estimators_) == list(DOMAINS)
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
     grouped = estimate_by_group(survey(), TABLE, WEEKS)
-    with pytest.raises(ValueError, match="In the part 'sex': .* needs a single raw estimate"):
+    with pytest.raises(
+        ValueError, match="In the estimate named 'sex': .* needs one row of a raw estimate"
+    ):
         HeldOutSearch(method="shards").fit(grouped)
     by_noise = HeldOutSearch([Base(), NormSub()], n_splits=1).fit(grouped)
     assert {one.method_ for one in by_noise.estimators_.values()} == {"bootstrap"}
@@ -149,14 +151,16 @@ def test_searches_are_told_the_queries_of_each_part(search):
 
 def test_names_of_parts_that_are_refused():
     with pytest.raises(
-        ValueError, match=r"groups by the names of the parts .* got the key 'state 0'; the parts"
+        ValueError, match=r"keys of groups must be names .* 'state', got the key 'state 0'"
     ):
         EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
-    with pytest.raises(ValueError, match=r"'region'; the parts are 'sex', 'age', 'state'"):
+    with pytest.raises(ValueError, match=r"'sex', 'age', 'state', got the key 'region'"):
         EmpiricalBayes(queries={"region": top_k(2)}).transform(ESTIMATES)
-    with pytest.raises(ValueError, match="a mapping as ordered for a set of estimates"):
+    with pytest.raises(ValueError, match="a mapping as ordered= is only for a set"):
         EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
-    with pytest.raises(ValueError, match="In the part 'age': The queries are for 2 categories"):
+    with pytest.raises(
+        ValueError, match="In the estimate named 'age': The queries are for 2 categories"
+    ):
         EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
     single = OUE(1.0, categories=5).simulate([9] * 5)
     for method in (HeldOutSearch, EmpiricalBayes):
@@ -268,7 +272,11 @@ def test_differences_are_those_of_the_parts():
             "got MarginalOracle. Fit a MarginalOracle to the users of each group",
             lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
         ),
-        (TypeError, "oracles of one column", lambda: simulate_errors(survey(), NormSub(), TRUTH)),
+        (
+            TypeError,
+            "oracles for one question",
+            lambda: simulate_errors(survey(), NormSub(), TRUTH),
+        ),
     ],
 )
 def test_what_takes_one_estimate_says_what_to_do_with_a_set(error, message, call):

@@ -24,13 +24,13 @@ class EmpiricalBayes(LearnedPrior):
     """Improve an estimate by a prior learned from its own values; try this post-processor first.
 
     Without parameters it suits any domain. Declare additional knowledge by parameters: `queries`
-    are the queries to answer (totals of groups, ranges, the most frequent), `groups` are categories
-    that may be similar, and `ordered` means that neighbors may be similar. The other parameters are
-    for comparisons.
+    are the queries to answer (totals of groups, ranges, the most frequent categories), `groups` are
+    groups of categories that may have similar frequencies, and `ordered` means that neighboring
+    categories may have similar frequencies. The other parameters are for comparisons.
 
-    If there are many categories, their estimates show the distribution of the frequencies, the
-    prior. The expected value of a category's frequency under this distribution, given its own
-    estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
+    If there are many categories, their estimates together show the distribution of the frequencies,
+    which serves as the prior. The expected value of a category's frequency under this distribution,
+    given its own estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
 
     ``prior="g-model"`` is the prior of Efron: a log-spline with an atom at 0 [1]_.
     ``prior="average"`` is unpublished. It averages priors by their likelihood: four log-polynomial
@@ -43,39 +43,38 @@ class EmpiricalBayes(LearnedPrior):
     simplex : bool, default=True
         Whether Norm-Sub follows, so that the estimates sum to 1.
     prior : {"average", "g-model"}, default="average"
-        The kind of the prior. "g-model" is here because it is the published method, with which the
-        default is compared.
+        The kind of the prior. "g-model" is the published method, for comparisons with the default.
     groups : array-like of shape (d,), mapping, query set or list of groupings, default=None
         The group of each category, such as the state of each city, if frequencies may differ from
-        group to group; or several groupings. Labels with an index of their own, and mappings, may
+        group to group; or a list of several groupings. A pandas Series of labels, or a mapping, may
         be in any order. If None, all categories have the same prior. For a set of estimates, a
-        mapping has the names of parts as its keys: ``{"state": regions}``. The parameter exists
-        beside `queries` because groups may improve an estimate for other queries as well.
+        mapping from the names of its estimates: ``{"state": regions}``. Unlike `queries`, this
+        parameter does not restrict the queries that the result is made for.
     ordered : bool, mapping of bool or None, default=None
         Whether the categories have an order along which frequencies may change slowly or from
         range to range, such as ages or hours, as in ``estimate.categories``. If None, bins of
         numbers (``Domain.bins``) and the levels of an ordered dtype have an order, unless the
-        queries ask for the most frequent categories. For a set of estimates also by the names of
-        parts: ``{"age": True}``. The parameter exists beside `queries` because only False ignores
-        the order of bins.
+        queries ask for the most frequent categories. If False, the order of bins is ignored. For a
+        set of estimates, also a mapping from the names of its estimates: ``{"age": True}``.
     queries : query set, list, matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`. Sets such as ``groups(labels)`` act
-        like `groups`, ``ranges(10)`` like `ordered`, and other queries like None. With
-        ``top_k(k)`` the values answer only this query (see the notes), so it cannot be in a list
-        with other queries. Groups help if they differ. Otherwise they increase the error by 4 % on
-        average, and by a fifth for few groups of few reports. For a set of estimates also a mapping
-        by the names of parts.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. ``groups(labels)`` has the same
+        effect as the parameter `groups`, ``ranges(10)`` the effect of ``ordered=True``, and other
+        queries have the effect of None. With ``top_k(k)`` the values answer only this query (see
+        the notes), so a list cannot combine it with other queries. Groups reduce the error if their
+        frequencies differ. Otherwise they increase the error by 4 % on average, and by a fifth for
+        few groups of few reports. For a set of estimates, also a mapping from the names of its
+        estimates to queries.
     %(noise)s
 
     Attributes
     ----------
     group_totals_ : list of GroupTotals
-        If there are groups or an order: for each grouping, the totals of its groups and their
-        weights, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. The groupings of an ordered
-        domain are divisions into 5, 10, 20 .. 160 ranges.
+        Only if there are groups or an order: for each grouping, the totals of its groups and the
+        weights of the raw totals, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. The
+        groupings of an ordered domain are divisions into 5, 10, 20 .. 160 ranges.
     curve_weight_ : ndarray of shape (n_estimates,)
-        If the categories are ordered: the probability that the frequencies follow a smooth curve,
-        given that they depend on the order at all.
+        Only if the categories are ordered: the probability that the frequencies follow a smooth
+        curve, given that they depend on the order at all.
     prior_support_ : list of ndarray of shape (n_support,)
         For each row, the frequencies with a positive probability under its prior, in increasing
         order.
@@ -88,14 +87,14 @@ class EmpiricalBayes(LearnedPrior):
     See Also
     --------
     PowerNS : Uses a power-law prior.
-    NPMLE : Uses a prior of a few atoms.
+    NPMLE : Uses a prior with a few possible frequencies.
 
     Notes
     -----
-    The table shows the full-domain error divided by the error of Bayes' rule with the true prior,
-    in 100 collections through OLH at epsilon 1. The average was designed on other distributions
-    (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four are real
-    histograms.
+    The table shows the squared error over all categories, divided by the error of Bayes' rule with
+    the true prior, in 100 collections through OLH at epsilon 1. The average was designed on other
+    distributions (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four
+    rows are real data.
 
     ================================  =======  =======  =====
     frequencies                       average  g-model  NPMLE
@@ -112,43 +111,46 @@ class EmpiricalBayes(LearnedPrior):
     Kosarak (n 36,682, d 17,034)         1.14     1.12   1.21
     ================================  =======  =======  =====
 
-    If all frequencies are equal, the errors are 0.5e-8, 1.8e-8 and 0.9e-8 (PowerNS: 9.0e-8). The
+    If all frequencies are equal, the errors of the three priors are 0.5e-8, 1.8e-8 and 0.9e-8
+    (PowerNS: 9.0e-8). The
     noise is assumed to be independent between categories, and normal. If few reports support an
     empty category (a skewness above .03), the noise has the distribution of the counts instead. The
     spread of the posterior is not a confidence interval.
 
-    **Few categories.** A handful of estimates cannot determine a prior. Up to 12 categories with
-    frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a single
-    answer of all users to equal answers, with exact posterior means. From 24 categories the prior
-    is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12 answers
-    the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric mean,
-    and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies are
-    exactly equal, the error is half the error of this better one, although a prior for equal
-    frequencies alone would be better.
+    **Few categories.** A handful of estimates cannot determine a prior. For up to 12 categories
+    with frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a
+    single answer of all users to equal answers, with exact posterior means. From 24 categories the
+    prior is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12
+    answers the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric
+    mean, and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
+    are exactly equal, the error is half the error of the better of the two, although a prior for
+    equal frequencies alone would be better still.
 
     **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is an
     additional model, and the learned prior is averaged with it, because the largest of many
-    estimates resembles a frequency of its own. The prior odds of this model are the square of 10
-    over the number of reports per category beyond the reports by chance. If chance supports a
-    category often (with a variance v above 600), the odds are multiplied by the square of 600 / v,
-    so large collections keep their prior. One in 200 parts of these odds is for the model that a
-    single category has a part of the users and all others are equal. A category that stands out by
-    less is missed: in 4 of 144 collections with few reports the error is over 5 % above the error
-    of NormSub, by a factor of at most 1.45 (``python -m benchmarks.accuracy._weak_frequencies``).
+    estimates looks like a truly large frequency. The prior odds of this model are the square of 10
+    / m, where m is the mean number of reports per category beyond the reports that support it by
+    chance. If the number of reports by chance has a variance v above 600, the odds are multiplied
+    by the square of 600 / v, so large collections keep their prior. A 200th of these odds belongs
+    to the model that a single category is more frequent and all others are equal. A category that
+    is only slightly more frequent is missed: in 4 of 144 collections with few reports the error is
+    over 5 % above the error of NormSub, by a factor of at most 1.45 (``python -m
+    benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two kinds of models are weighted by their likelihood: priors of 5, 10, 20 .. 160
-    ranges, which differ like priors of groups, and a smooth curve, a Gaussian prior of the waves
-    along the order. If the order shows nothing, the common prior stays.
+    ranges, which differ like priors of groups, and a smooth curve, with a Gaussian prior for its
+    cosine waves. If the order does not help, the common prior of all categories is used.
 
     **The most frequent.** With ``queries=top_k(k)`` the value of a category is its expected
     frequency *if it is among the k largest*: above the threshold over which k categories are
     expected. Methods that shrink every estimate are too low for these categories. The values answer
     this query only, on average over these k categories. They do not sum to 1, and the values of
     other categories have no meaning. If the estimates are nearly as likely (within a factor of 20)
-    when no frequency exceeds the k-th largest of the prior, the result is the usual posterior mean.
-    Single collections can have large errors. With 300 or 1,000 users per category the error for the
-    ten most frequent is .9 times the error of the best of 12 methods in hindsight by geometric
-    mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through OLH.
+    if no frequency exceeds the k-th largest of the prior, the result is the usual posterior mean.
+    The error of a single collection can be large. With 300 or 1,000 users per category the error
+    for the ten most frequent is .9 times the error of the best of 12 methods in hindsight by
+    geometric mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through
+    OLH.
 
     **Cost.** Seconds of CPU per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
     100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
@@ -243,12 +245,12 @@ class EmpiricalBayes(LearnedPrior):
         return True
 
     def _hints(self, estimate: FrequencyEstimate, use_bins: bool = True) -> QueryHints:
-        """Return the hints of parameters and queries: groups, order and the most frequent."""
+        """Return what parameters and queries declare: groups, an order, or a number for top_k."""
         name = type(self).__name__
         if isinstance(self.ordered, Mapping):
             raise ValueError(
-                f"{name} accepts a mapping as ordered for a set of estimates, by the names of its "
-                "parts, but got a single estimate. Pass True, False or None."
+                f"{name}: a mapping as ordered= is only for a set of estimates, but got a single "
+                "estimate. Pass ordered=True, False or None."
             )
         partitions, ordered, top = QueryHints.of(self.queries, estimate, name)
         if self.groups is not None:
@@ -264,7 +266,8 @@ class EmpiricalBayes(LearnedPrior):
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
-                f"{name} answers {self.queries!r} by a common prior of all categories. "
-                "Leave out groups= and ordered=, or ask for the most frequent separately."
+                f"{name} answers {self.queries!r} by a common prior of all categories, without "
+                "groups or an order. Leave out groups= and ordered=, or pass top_k to a separate "
+                f"{name}."
             )
         return QueryHints(partitions, ordered, top)

@@ -1,4 +1,4 @@
-"""EmpiricalBayes for few categories, with a given prior instead of a learned one."""
+"""EmpiricalBayes for few categories, whose prior is fixed and not learned from estimates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_GROWTH = 1000.0  # of the variance, up to frequency 1; if it grows more, n
 
 
 class FewRow(NamedTuple):
-    """The posterior of a row under the given priors."""
+    """The posterior of a row of few categories, under the fixed Dirichlet priors."""
 
     frequencies: FewFrequencies
     std: float  # the unit of the frequencies
@@ -36,7 +36,7 @@ class FewRow(NamedTuple):
     def row(
         self, values: np.ndarray, noise: Noise, sample: Sample, learned: LearnedRow | None
     ) -> LearnedRow:
-        """Return the posterior of a row, averaged with the posterior under a learned prior."""
+        """Return the average of this posterior and the posterior under a learned prior, if any."""
         weights = self.frequencies.marginal_prior(sample.theta, sample.top)
         means = self.std * self.frequencies.means
         if learned is not None:
@@ -47,7 +47,7 @@ class FewRow(NamedTuple):
 
 
 def few_categories_row(values: np.ndarray, noise: Noise) -> FewRow | None:
-    """Return the posterior of a row that sums to 1, if it has few categories.
+    """Return the posterior of a row that sums to 1 under the fixed priors; None if d is large.
 
     Shapes: values (d,).
     """

@@ -59,8 +59,8 @@ class Curve:
         """Return posterior variances of the sums over groups.
 
         Shapes: -> (n_groups,).
-        partition: the groups. If the groups are ranges, the sums of waves over them are exact.
-        The members of other groups count as independent.
+        The result is exact for groups that are ranges. For other groups, the errors of their
+        members are treated as independent.
         """
         d = len(self.means)
         sizes = partition.sizes()
@@ -102,14 +102,14 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
 
 
 def _wave_cells(d: int) -> np.ndarray:
-    """Return the first wave of each cell; cells contain one wave each, then more and more."""
+    """Divide the d waves into cells, which grow beyond 256; return the first wave of each."""
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
     return np.r_[np.arange(min(d, _EXACT)), later[later < d]]
 
 
 def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.ndarray:
-    """Return variances of waves in squared means, for all lengths and spreads."""
+    """Return prior variances of waves, for each pair of spread and length of a curve."""
     d = counts.sum() + 1
     first = 2.0 ** np.arange(0, np.log2(d) - 0.5)
     shape = 1 / (1 + (number / first[:, None]) ** power)
@@ -136,7 +136,7 @@ def _middle(theta: np.ndarray, top: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """A direction in which priors of groups may differ: coordinates, and prior spreads of them."""
+    """One way in which the priors of groups may differ: possible sizes, and their spreads."""
 
     # A coordinate times `column` is added to the logarithms of a prior's weights. If there is no
     # column, a coordinate is the logarithm of a factor of the frequencies.
@@ -146,12 +146,12 @@ class _Direction:
     column: Callable[[np.ndarray, float], np.ndarray] | None = None
 
     def tilts(self, theta: np.ndarray, top: float) -> np.ndarray:
-        """Return the logarithms of the factors of weights, of shape (n_theta, n_coordinates)."""
+        """Return the log factor of each prior weight, of shape (n_theta, n_coordinates)."""
         column = np.zeros(len(theta)) if self.column is None else self.column(theta, top)
         return np.multiply.outer(column, self.coordinates)
 
     def priors(self) -> np.ndarray:
-        """Return distributions of a group's coordinate, for no difference and for each spread.
+        """Return the distribution of a group's coordinate for each spread; the first row has none.
 
         Shapes: -> (1 + n_spreads, n_coordinates).
         """
@@ -160,13 +160,13 @@ class _Direction:
         return np.vstack([self.coordinates == 0, density / density.sum(axis=1, keepdims=True)])
 
     def log_weights(self) -> np.ndarray:
-        """Return the log prior probabilities of no difference and of each spread."""
+        """Return log prior probabilities: of no difference between groups, then of each spread."""
         n = len(self.spreads)
         return np.log(np.r_[_EVEN, np.full(n, (1 - _EVEN) / n)])
 
 
 def _both_ways(*steps: float) -> np.ndarray:
-    """Return coordinates that are dense around 0, where most groups are."""
+    """Return the steps with both signs and 0, in increasing order."""
     return np.concatenate([-np.array(steps[::-1]), [0.0], steps])
 
 
@@ -195,7 +195,7 @@ class GroupFit:
 
 
 class _Expert(NamedTuple):
-    """The fit of a family of priors to a partition."""
+    """The fit of one family of priors to one partition of the categories into groups."""
 
     means: np.ndarray
     variances: np.ndarray
@@ -203,7 +203,7 @@ class _Expert(NamedTuple):
 
 
 class Estimates:
-    """Estimates and their common prior, prepared for families of priors."""
+    """The estimates and their common prior, tabulated on nodes so that group priors are fast."""
 
     # z (d,): the estimates.
     # theta, weights (n_grid,): the common prior on its whole grid; frequencies without weight
@@ -240,7 +240,7 @@ class Estimates:
         self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
-        """Return the matrix that sums values at nodes over the near members of each group."""
+        """Return the matrix that turns values at nodes into sums over each group's near members."""
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
@@ -248,7 +248,7 @@ class Estimates:
         return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
-        """Return posterior means of all categories, from those of each group at the nodes."""
+        """Interpolate posterior means of all categories from each group's means at the nodes."""
         result = self.means.copy()
         group = partition.codes[self.is_near]
         low = at_nodes[self._place, group]
@@ -257,7 +257,7 @@ class Estimates:
         return result
 
     def far_members(self, partition: Partition) -> Partition:
-        """Return the groups of the far estimates, some of which may be empty."""
+        """Return the partition of the far estimates (those above `_NEAR`); groups may be empty."""
         return Partition(partition.codes[~self.is_near], partition.names)
 
     def log_likelihood(self) -> float:
@@ -272,9 +272,10 @@ class Estimates:
         return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the log marginal density, posterior mean and variance at all nodes.
+        """Return what an observation at each node would imply under each prior.
 
-        Shapes: priors (n_grid, n_priors) -> (n_nodes, n_priors).
+        Shapes: priors (n_grid, n_priors) -> three arrays, each (n_nodes, n_priors).
+        Returns: log marginal density, posterior mean and posterior variance.
         """
         products = self._powers @ priors[: self._powers.shape[1]]
         density, mean, square = products.reshape(3, len(self._tops), -1)
@@ -285,7 +286,7 @@ class Estimates:
 
     @cached_property
     def multiplied(self) -> np.ndarray:
-        """Return the prior with its small frequencies multiplied by each factor."""
+        """For each factor, return the prior whose small frequencies are multiplied by it."""
         # A frequency between two points of the grid is divided between them, which keeps the mean.
         # Large frequencies stay, because there the grid has only the points that large estimates
         # need.
@@ -305,7 +306,7 @@ class Estimates:
 
 
 def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return nodes, the place of each estimate among them, and its share of the next node."""
+    """Return nodes, the node below each estimate, and the weight of the next node."""
     lattice = np.floor(z / _CELL)
     first = lattice.min(initial=0)
     last = lattice.max(initial=0) + 1
@@ -319,7 +320,7 @@ def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_groups(
     estimates: Estimates, partitions: list[Partition], curve: Curve | None = None
 ) -> GroupFit:
-    """Return posterior means under priors of groups, averaged over families and partitions."""
+    """Fit priors of groups; average the posterior means over families and partitions."""
     # curve: the fit of a smooth curve, if the categories are ordered.
     pairs = [(p, estimates.at_nodes(p)) for p in partitions]
     experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
@@ -351,7 +352,7 @@ def fit_groups(
 def _weights(
     estimates: Estimates, experts: list[list[_Expert]], curve: Curve | None
 ) -> tuple[np.ndarray, float, float]:
-    """Return the posterior weights of experts and of the curve, and their joint log evidence."""
+    """Return the weights of all fits and of the curve, and the log evidence of a difference."""
     scores = np.array([[expert.log_evidence for expert in row] for row in experts])
     scores = scores.reshape(len(experts), len(_FAMILIES)) - np.log(max(scores.size, 1))
     curve_score = -np.inf
@@ -374,7 +375,7 @@ def _weights(
 def _spread(
     partition: Partition, parts: list, weights: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return variances of the sums over groups, around the sums of the posterior means."""
+    """Return the variance of each group's sum, averaged over several fits."""
     # parts: for each weight, variances of the sums, and posterior means.
     center = partition.sums(means)
     squares = [variances + (partition.sums(own) - center) ** 2 for variances, own in parts]
@@ -384,7 +385,7 @@ def _spread(
 
 
 def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
-    """Return variances of the sums over groups, given the known sum of all frequencies."""
+    """Reduce the variances of the groups' sums, because the sum of all frequencies is known."""
     return variances * (1 - partition.sizes() / len(partition.codes))
 
 
@@ -397,7 +398,7 @@ def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
 def _fit(
     estimates: Estimates, partition: Partition, sums: Any, first: _Direction, second: _Direction
 ) -> _Expert:
-    """Return the fit of the priors that differ in two directions to a partition."""
+    """Fit priors that differ between the groups of a partition in two directions."""
     # sums: matrix of shape (g, n_nodes) from `Estimates.at_nodes`.
     priors, log_totals = _tilted_priors(estimates, first, second)
     log_marginal, mean, variance = estimates.moments(priors)  # each (n_nodes, s * t)
@@ -417,9 +418,9 @@ def _fit(
 def _tilted_priors(
     estimates: Estimates, first: _Direction, second: _Direction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the priors for all pairs of coordinates, and logarithms of their normalizations.
+    """Return the prior for each pair of coordinates, and the log of its sum before scaling.
 
-    Shapes: -> (n_grid, s * t), (s, t).
+    Shapes: -> priors (n_grid, s * t), logarithms (s, t).
     """
     theta = estimates.theta
     base = estimates.multiplied if first.column is None else estimates.weights[:, None]
@@ -446,10 +447,10 @@ def _with_far_members(
     first: _Direction,
     second: _Direction,
 ) -> np.ndarray:
-    """Return the log likelihoods of all members, from the log likelihoods of the near members.
+    """Add the log likelihood of the far members to the log likelihood of the near members.
 
     Shapes: near (g, s, t), log_totals (s, t) -> (g, s, t).
-    A far estimate has its frequency nearly exactly, so a tilt multiplies its density.
+    A far estimate nearly equals its frequency, so a change of the prior multiplies its density.
     """
     far = estimates.far_members(partition)
     top = estimates.theta[-1]
@@ -462,7 +463,7 @@ def _with_far_members(
 def _posterior(
     log_likelihood: np.ndarray, first: _Direction, second: _Direction
 ) -> tuple[np.ndarray, float]:
-    """Return the posterior of each group's coordinates, and the log evidence of any difference.
+    """Return each group's distribution of coordinates, and the log evidence that groups differ.
 
     Shapes: log_likelihood (g, s, t) -> (g, s, t).
     """

@@ -1,4 +1,4 @@
-"""Hints for a prior: groups of categories, an order, and the most frequent categories."""
+"""What parameters and queries declare for a prior: groups, an order, or `top_k`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANGES = (5, 10, 20, 40, 80, 160)  # numbers of ranges into which an ordered do
 _SMALLEST_RANGE = 3  # categories
 
 
-#: The group of each category, disjoint groups, or a list of several such groupings.
+#: The group of each category, a query set of disjoint groups, or a list of several groupings.
 Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
@@ -30,11 +30,11 @@ class Partition(NamedTuple):
     names: list  # the names of the groups, which are not empty
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum over each group, of shape (n_groups,)."""
+        """Return, for each group, the sum of its categories' values, of shape (n_groups,)."""
         return np.bincount(self.codes, weights=values, minlength=len(self.names))
 
     def rows(self) -> sparse.csr_array:
-        """Return the queries for the totals, of shape (n_groups, d)."""
+        """Return the 0/1 matrix of shape (n_groups, d) whose queries are the totals of groups."""
         d = len(self.codes)
         shape = (len(self.names), d)
         return sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape)
@@ -45,7 +45,7 @@ class Partition(NamedTuple):
 
 
 def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
-    """Return the partitions that a parameter `groups` describes.
+    """Convert a parameter `groups` to partitions of the categories.
 
     Shapes: groups (d,), categories (d,).
     groups: labels of the categories, or disjoint groups of them. Categories outside the
@@ -59,7 +59,7 @@ def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partit
 
 
 def are_disjoint(matrix: sparse.csr_array) -> bool:
-    """Return whether queries ask for the totals of disjoint groups."""
+    """Return whether each query is the total of a group, and no groups overlap."""
     return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
 
 
@@ -68,14 +68,14 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     d = len(categories)
     if query_set.depends_on_truth:
         raise ValueError(
-            f"{name} needs groups of named categories, got {query_set!r}. Pass a label for each "
-            "category, as in groups(labels)."
+            f"{name}: groups must name their categories, got {query_set!r}. Pass "
+            "groups(labels) with one label per category, or a list of several such groups."
         )
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
         raise ValueError(
-            f"{name} needs groups in which each category occurs at most once, got {query_set!r}. "
-            "Give one label for each category, groups(labels), or a list of several such labels."
+            f"{name}: each category must occur in at most one group, got {query_set!r}. Pass "
+            "groups(labels) with one label per category, or a list of several such groups."
         )
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
@@ -90,8 +90,8 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
 
     Shapes: categories (d,).
     categories: the domain, in its order.
-    Returns: divisions, in which the name of a range is the pair of its first and last category.
-    If d is very small, there are no divisions.
+    Returns: one partition per number of ranges (5, 10, 20 .. 160, as far as d allows). The name of
+    a range is the pair of its first and last category. If d is very small, the list is empty.
     """
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
@@ -107,7 +107,7 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
 
 
 def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
-    """Sort 0/1 queries into matrices of disjoint queries; return [] for other queries."""
+    """Split 0/1 queries into matrices whose rows do not overlap; return [] if impossible."""
     if not np.all(matrix.data == 1):
         return []
     if are_disjoint(matrix):
@@ -126,15 +126,15 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 
 class QueryHints(NamedTuple):
-    """The hints of queries for a prior: groups, an order, and the most frequent categories."""
+    """What queries declare for a prior: groups, an order, or a number of largest frequencies."""
 
     partitions: list[Partition]  # groups in which frequencies may differ
     ordered: bool  # whether neighboring categories may have similar frequencies
-    top: int | None  # if given, the queries ask only for this number of largest frequencies
+    top: int | None  # the k of a `top_k` query; None for other queries
 
     @classmethod
     def of(cls, queries: Any, estimate: FrequencyEstimate, name: str) -> QueryHints:
-        """Return the hints of a parameter `queries` for an estimate.
+        """Return what a parameter `queries` declares about an estimate.
 
         Shapes: queries (n_queries, d).
         """

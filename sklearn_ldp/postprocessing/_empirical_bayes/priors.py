@@ -23,7 +23,7 @@ from .._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 
 @dataclass(frozen=True, eq=False)
 class LearnedRow:
-    """A raw estimate, the prior that is learned from it, and the posterior means."""
+    """A row of the raw estimate, the prior learned from this row, and the posterior means."""
 
     raw: np.ndarray  # (d,): the estimate
     noise: Noise  # its noise
@@ -39,7 +39,7 @@ class LearnedRow:
 
 
 class LearnedPrior(BasePostProcessor):
-    """Base of EmpiricalBayes and NPMLE: posterior means under the prior of `_fit_prior`."""
+    """Base of EmpiricalBayes and NPMLE: posterior means under a prior from `_fit_prior`."""
 
     prior_support_: list[np.ndarray]
     prior_weights_: list[np.ndarray]
@@ -52,12 +52,12 @@ class LearnedPrior(BasePostProcessor):
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether Norm-Sub follows; then frequencies that overlap are refused."""
+        """Whether Norm-Sub follows, so that frequencies with another sum than 1 are refused."""
         return self.simplex
 
     @abstractmethod
     def _fit_prior(self, sample):
-        """Return the weights of the prior on the grid of a row's sample."""
+        """Fit the prior to a row (a Sample); return its weights on the grid of the Sample."""
 
     def _process(self, estimate):
         means = (row.means for row in self._learn(estimate))
@@ -65,7 +65,7 @@ class LearnedPrior(BasePostProcessor):
         return estimate.with_values(values.reshape(estimate.shape), by=type(self).__name__)
 
     def _learn(self, estimate: FrequencyEstimate) -> Iterator[LearnedRow]:
-        """Learn and store the prior row by row, with the sample of a single row in memory."""
+        """Yield the result of each row, and store its prior; one row is in memory at a time."""
         n_rows = len(estimate)
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         levels = per_row(noise.std, n_rows)
@@ -86,7 +86,7 @@ class LearnedPrior(BasePostProcessor):
     def _row(
         self, values: np.ndarray, noise: Noise, sample: Sample, sums_to_one: bool
     ) -> LearnedRow:
-        """Return the prior that is learned from a row, and the posterior means."""
+        """Learn the prior of one row, and compute the posterior means."""
         odds = odds_of_equal(noise.support_law, len(values))
         averaged, weights = sample.or_equal(self._fit_prior(sample), odds)
         support, prior = sample.prior(averaged)
@@ -99,11 +99,11 @@ class NPMLE(LearnedPrior):
     """Improve an estimate if the frequencies have few values, such as many equal frequencies.
 
     The result is the posterior mean under the prior that maximizes the likelihood among all priors,
-    the Kiefer-Wolfowitz non-parametric maximum likelihood estimate. This prior has a few atoms, so
-    it suits frequencies with few values, such as many equal frequencies and zeros. For frequencies
-    that vary smoothly EmpiricalBayes is better, and it uses this prior when it fits. If few reports
-    support a category, the prior is averaged with equal frequencies, as in EmpiricalBayes. Norm-Sub
-    then makes the sum 1.
+    the Kiefer-Wolfowitz non-parametric maximum likelihood estimate. This prior gives
+    positive probability to a few frequencies only, so it suits many equal frequencies and zeros.
+    For frequencies that vary smoothly :class:`EmpiricalBayes` is better, which also gives weight to
+    this prior if the data support it. If few reports support a category, the prior is averaged with
+    equal frequencies, as in EmpiricalBayes. Norm-Sub then makes the sum 1.
 
     Parameters
     ----------

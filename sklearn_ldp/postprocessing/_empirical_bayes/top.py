@@ -1,4 +1,4 @@
-"""Frequencies of the most frequent categories, by Bayes' rule for this query."""
+"""Posterior means for the query `top_k`: frequencies of the most frequent categories."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def top_values(row: LearnedRow, k: int, simplex: bool) -> np.ndarray:
     """Return the expected frequency of each category, given that it is among the k largest.
 
     Shapes: -> (d,).
-    Returns: the frequencies. If the estimates are nearly as likely when no frequency exceeds the
-    k-th largest of the prior, the posterior means without this condition, because little is
-    known about which categories are above the threshold.
-    Equal estimates are processed once, because counts have few values in a large domain.
+    Returns: the expected frequencies. They are the usual posterior means, without the condition, if
+    the estimates hardly show which categories are the largest. This is the case if the estimates
+    are nearly as likely under a prior without frequencies above its k-th largest.
     """
     # The condition is that the frequency exceeds a threshold, over which k categories are expected.
     theta = row.support / row.sample.std
@@ -57,7 +56,7 @@ def top_values(row: LearnedRow, k: int, simplex: bool) -> np.ndarray:
 def _evidence_above(
     prior: np.ndarray, cap: int, blocks: Iterable[_Block], counts: np.ndarray
 ) -> float:
-    """Return the log likelihood ratio of the prior to the prior with no frequency above the cap."""
+    """Return the log likelihood ratio of the prior to the prior cut off at its index `cap`."""
     capped = np.where(np.arange(len(prior)) <= cap, prior, 0)
     capped[cap] = prior[cap:].sum()
     return sum(
@@ -67,7 +66,7 @@ def _evidence_above(
 
 
 def _blocks(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
-    """Return a function that yields the likelihoods, computed only once if they fit into memory."""
+    """Return a function that returns the blocks; they are kept if they fit into memory."""
     if len(z) * len(theta) > _KEPT:
         return lambda: _likelihoods(row, z, theta)
     blocks = list(_likelihoods(row, z, theta))
@@ -75,7 +74,7 @@ def _blocks(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], I
 
 
 def _likelihoods(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Iterator[_Block]:
-    """Yield slices of the estimates, their likelihoods, and their densities under the prior."""
+    """Yield blocks of estimates: their slice, likelihoods, and densities under the prior."""
     step = max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):
         rows = slice(start, start + step)

@@ -1,4 +1,4 @@
-"""Totals of groups in EmpiricalBayes, between the raw totals and the totals of the model."""
+"""Totals of groups in EmpiricalBayes: averages of the raw and the model's totals."""
 
 from __future__ import annotations
 
@@ -37,28 +37,31 @@ _LEAST = 0.02  # minimum of the variance by chance, relative to the variance of 
 
 @dataclass(frozen=True, eq=False)
 class GroupTotals:
-    """The totals of groups of categories that :class:`~sklearn_ldp.EmpiricalBayes` has learned.
+    """The total frequencies of groups of categories in :class:`~sklearn_ldp.EmpiricalBayes`.
 
     Parameters
     ----------
     names : list of length n_groups
-        The groups.
+        The names of the groups.
     raw : ndarray of shape (n_estimates, n_groups)
-        Totals of the raw estimate, after Norm.
+        Totals of the raw estimate, shifted to the sum 1 (Norm).
     common : ndarray of shape (n_estimates, n_groups)
         Totals of the estimate under the common prior of all categories.
     totals : ndarray of shape (n_estimates, n_groups)
-        Totals of the result.
+        Totals of the final estimate.
     log_evidence : ndarray of shape (n_estimates,)
-        Log Bayes factor of the model that groups differ against the model that they do not.
+        Logarithm of the Bayes factor for the model that groups differ, against the model that they
+        do not differ.
     share : ndarray of shape (n_estimates,)
-        Weight of the estimate under priors of groups; the estimate under the common prior has the
-        rest.
+        Weight of the estimate under priors that differ between groups. The estimate under the
+        common prior has the weight 1 - share.
     probability : ndarray of shape (n_estimates,)
-        Probability of this grouping, given that groups differ (or that frequencies follow the
-        order, if there is one). Other groupings and a smooth curve have the rest.
+        Probability that the groups of this grouping differ, given that the groups of some grouping
+        differ or frequencies follow a smooth curve. With the probabilities of the other groupings
+        and the curve it sums to 1.
     raw_weights : ndarray of shape (n_estimates, n_groups)
-        Weight of the raw totals; the totals of the processed estimate have the rest.
+        Weight w of the totals from the raw estimate in the final totals. The totals of the model
+        have the weight 1 - w.
     """
 
     names: list[Any]
@@ -76,7 +79,7 @@ class GroupTotals:
         Parameters
         ----------
         row : int, default=0
-            The estimate.
+            Index of the estimate.
 
         Returns
         -------
@@ -96,7 +99,7 @@ class GroupTotals:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The fits of groups and an order to a row, and the result."""
+    """The result for one row with groups or an order: estimates, their fit, and weights."""
 
     raw: np.ndarray
     common: np.ndarray
@@ -106,7 +109,7 @@ class Grouped:
 
 
 def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
-    """Return the fits of groups and an order to a row."""
+    """Improve one row by priors of groups and, if ordered, by a smooth curve."""
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
@@ -136,7 +139,7 @@ def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex
 
 
 def group_totals(partition: Partition, place: int, rows: list[Grouped]) -> GroupTotals:
-    """Return the totals of a partition in all rows."""
+    """Collect the totals of a partition's groups from the results of all rows."""
     return GroupTotals(
         names=partition.names,
         raw=np.array([partition.sums(row.raw) for row in rows]),
@@ -156,7 +159,7 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return totals of groups, between the raw and the processed totals, and weights of the raw.
+    """Average the raw and the processed totals of groups; return these, and the raw weights.
 
     Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
     -> (n_groups,), (n_groups,).
@@ -193,12 +196,13 @@ def shrunken_totals(
 
 
 def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.ndarray:
-    """Return the totals of groups as estimated from the raw totals alone.
+    """Improve the raw totals of groups without using the categories within groups.
 
     Shapes: totals (n_groups,), sizes (n_groups,) -> (n_groups,).
     totals: raw totals, with the sum 1.
     variance: the sum of the variances of the raw totals.
-    Returns: posterior means under Dirichlet priors of the totals, if the groups are few.
+    Returns: posterior means under Dirichlet priors of the totals; for many groups, or groups of
+    very different sizes, the raw totals.
     """
     parts = sizes / sizes.sum()
     if len(sizes) > _MOST_GROUPS or sizes.max() > _MOST_RATIO * sizes.min():
@@ -212,12 +216,12 @@ def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.n
 def total_variances(
     noise: Noise, partitions: list[Partition], frequencies: np.ndarray
 ) -> list[np.ndarray]:
-    """Return the variances of the totals of groups of a raw estimate, after Norm.
+    """Return, for each partition, the variances of its groups' totals in a raw estimate (Norm).
 
-    Shapes: frequencies (d,) -> (n_groups,).
-    Exact variances of a mechanism with covariances need a pass over all reports for each group. In
-    large domains, only a few groups have exact variances. For the others, the variances without
-    covariances are multiplied by the ratio of both in the few groups.
+    Shapes: frequencies (d,) -> a list of (n_groups,).
+    Exact variances of a mechanism with covariances are slow. In large domains, only a few groups
+    have exact variances. For the other groups, the variances without covariances are multiplied by
+    the ratio of exact to approximate variances in the few groups.
     """
     d = len(frequencies)
     chosen = []
@@ -242,13 +246,12 @@ def total_variances(
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:
-    """Return non-negative values that have these totals: Norm-Sub within each group.
+    """Apply Norm-Sub within each group, so that the values have the given totals.
 
     Shapes: values (d,), totals (n_groups,) -> (d,).
     values: non-negative values.
     totals: non-negative totals.
-    This is Michelot's projection, which removes members that would not be positive until all
-    remaining members are positive.
+    This is Michelot's projection: it sets members to 0 until all remaining members are positive.
     """
     stays = np.ones(len(values), dtype=bool)
     # Ends: each pass removes at least one member.
