@@ -21,7 +21,7 @@ from .._core.support.typing import Metric, Values
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
-    """Return the oracle inside an estimator, and X as the oracle receives it."""
+    """Return an estimator's oracle, and X after the pipeline steps before the oracle."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]

@@ -35,7 +35,7 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """Return all oracles at a budget, without a domain. The cached objects must not be changed."""
+    """Return one oracle of each kind at a budget, without a domain. They are cached: change none."""
     return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 
@@ -68,7 +68,7 @@ class OracleProfile:
 
     @property
     def excess(self) -> float:
-        """Relative difference between the total variance and the bound."""
+        """Total variance divided by its lower bound, minus 1."""
         return self.total_variance / self.minimax_bound - 1
 
 

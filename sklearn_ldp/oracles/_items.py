@@ -30,7 +30,7 @@ _PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to 
 
 
 class SetMechanism:
-    """The base of the two mechanisms of sets: it selects the items that a user reports on."""
+    """Base of the two mechanisms for sets of items; it limits a user to `max_items` items."""
 
     # A user reports on all items in one report, so the covariance of two categories depends on the
     # number of users who have both, which a tally does not contain. Let r be the probability that a
@@ -55,7 +55,7 @@ class SetMechanism:
         return np.empty(0), 0.0, 0.0  # the number of a user's items is unknown
 
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Return `max_items` columns: all items of a user, or a random choice, and zeros."""
+        """Return at most `max_items` items of each user, drawn at random, padded with zeros."""
         # The number of random bits does not depend on the number of items.
         n = len(codes)
         m = self.max_items
@@ -74,7 +74,7 @@ class SetMechanism:
         return slots
 
     def sided(self, codes: np.ndarray, coins: Coins) -> tuple[np.ndarray, np.ndarray]:
-        """Return reports as `privatize` does, and whether each has the larger likelihood."""
+        """Return the reports of `privatize`, and whether each report has the larger likelihood."""
         raise NotImplementedError
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -97,7 +97,10 @@ def _refuse_pairs(frequencies: np.ndarray) -> Any:
 
 
 class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
-    """Report a set of fixed size, exp(epsilon) times as likely if it meets the user's set."""
+    """Report a set of fixed size.
+
+    Sets that share an item with the user's set are exp(epsilon) times as likely as other sets.
+    """
 
     # Places 0 .. d-1 are the categories, and the m other places fill up the sets of users who have
     # fewer items: slot i of a user contains the i-th item, or is place d + i. The slots are ordered
@@ -163,7 +166,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         return self._drawn_sets(codes, coins)[0]
 
     def _drawn_sets(self, codes, coins):
-        """Draw packed sets, and whether each meets its user's items."""
+        """Return drawn sets as packed bits, and whether each contains an item of its user."""
         n = len(codes)
         d = self.n_categories
         m = self.max_items
@@ -191,7 +194,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
-    """Return, for each slot, the proportion of sets of this size that meet this slot first."""
+    """Return, for each slot of a user, the proportion of sets whose first common item is in it."""
     missed = Fraction(1)
     shares = []
     for i in range(max_items):
@@ -202,7 +205,7 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
-    """Return the size of reported sets with minimum variance, if sets are full and uniform."""
+    """Return the reported sets' size of minimum variance, if all users have `max_items` items."""
     # With one item this is the size of `SubsetSelection`. Floats are sufficient, because their
     # errors are far below the difference between two sizes.
     d = n_categories
@@ -287,7 +290,7 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
 
 @lru_cache(maxsize=1 << 10)
 def best_range(max_items: int, epsilon: float) -> int:
-    """Return the hash range of minimum variance: an integer next to the root of a quadratic."""
+    """Return the hash range of minimum variance, an integer next to the optimum over the reals."""
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio = exp_lower_bound(epsilon)

@@ -19,7 +19,7 @@ _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean
 
 
 class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
-    """`ItemSubsetChannel` over two items for each key: the number is drawn to be low or high."""
+    """`ItemSubsetChannel` with two items per key; a number is randomly rounded to low or high."""
 
     # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
     # without users of both, alpha + beta f for a key of frequency f.
@@ -56,7 +56,7 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the estimates of low and high items, of shape (m, n_keys, 2)."""
+        """Return the estimated frequencies of the low and the high item of each key, (m, n_keys, 2)."""
         return self._unbiased(tallies / sizes[:, None], 1).reshape(len(tallies), -1, 2)
 
     def estimate_decoded(self, tallies, sizes):
@@ -186,7 +186,7 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in (low, top))
 
     def _quadratic(self) -> Any:
-        """Return the terms of the means: frequencies of items and of high items, and variances."""
+        """Return each key's frequency, its frequency of high items, and their variances."""
         state: Any = self._fitted("means_")
         channel = state.mechanism
         tallies, sizes = state.decoded

@@ -176,14 +176,17 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
-    """Whether these are the inner products of the queries, up to a factor."""
+    """Whether `gram` has the inner products of the centered queries, up to a factor."""
     rows = queries - queries.mean(axis=1, keepdims=True)
     other = rows.T @ rows
     return bool(np.allclose(gram / np.trace(gram), other / np.trace(other), rtol=0, atol=1e-12))
 
 
 def _stored(n_categories: int, epsilon: float) -> tuple[np.ndarray | None, list[np.ndarray]]:
-    """Return a stored channel for prefixes, or None and the channel of the next lower budget."""
+    """Return (channel, []) if a channel for prefixes is stored for this budget.
+
+    Otherwise return (None, channels), a list of the stored channel of the next lower budget, if any.
+    """
     source = files(__package__).joinpath("data", "prefix_channels.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         names = [name for name in archive.files if name.startswith(f"{n_categories}_")]

@@ -42,7 +42,7 @@ best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 @dataclass(frozen=True)
 class _Request:
-    """A request for a survey's mechanism. Requests with the same `key` need the same mechanism."""
+    """The inputs of a survey's mechanism. Requests with the same `key` share a mechanism."""
 
     survey: Any = field(compare=False)
     domain: Any = field(compare=False)
@@ -158,7 +158,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> Mapping[Any, BaseOracle]:
-        """Return the oracles of the questions by name. Searches simulate them. Default: none."""
+        """Return the oracle of each question, by name; searches simulate them. Default: no oracles."""
         return {}
 
     def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
@@ -194,7 +194,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         }
 
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
-        """Return the view of each question, by the name of its estimate."""
+        """Return the view (the columns and their sizes) of each question, by its estimate's name."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
             return {key: View.joint((j,), (column.size,)) for j, (key, column) in numbered}
@@ -207,14 +207,15 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracle_of(
         self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
     ) -> BaseOracle:
-        """Return the oracle that a parameter specifies, with a question's domain and budget."""
+        """Return the oracle that a parameter specifies for a question, with its domain and budget."""
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain, input="values")
         if isinstance(chosen, str) and chosen == "best":
             return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
-            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
+            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for column '
+            f'{key!r}. Pass "best" or an oracle such as GRR().'
         )
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
@@ -431,7 +432,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return the number of records with each value of each of several views.
+    """For each view (set of columns), count the records with each combination of values.
 
     Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     """

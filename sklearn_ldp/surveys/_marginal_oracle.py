@@ -258,7 +258,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return plan
 
     def _plan_of_method(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """Return the plan of the parameter `method`."""
+        """Return the plan of the questions by the method that `method` selects."""
         if self.method == "auto":
             return best_plans(request)[0]
         if self.method == "split":

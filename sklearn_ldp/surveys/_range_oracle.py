@@ -38,13 +38,14 @@ _MAX_EXACT_BINS = 2048  # maximum number of bins for exact variances of single b
 
 
 class RangeOracle(BaseOracle, tag="range-oracle"):
-    """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
+    """Estimate the frequencies of ordered bins with accurate ranges, prefixes and quantiles.
 
     For up to 256 bins, the oracle is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more
     bins, up to 2**20, each user is asked about one level of a tree: their own bin, or a group of
     4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
     The estimate is the best linear combination of all levels (generalized least squares in a
-    tree). The matrix is more accurate if it can be computed. The notes contain expected errors.
+    tree). The :class:`~sklearn_ldp.MatrixOracle` is more accurate than the tree, but can be computed
+    for at most 256 bins.
 
     The estimate is unbiased, and all linear answers have intervals. Fewer bins have less noise: 64
     bins instead of 256 reduce the variance of a prefix by 40 %. Single bins have more noise than
@@ -60,8 +61,9 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         Kind of reports. "tree" is described above. "square-wave", for up to 2,048 bins, makes
         outputs near the user's own bin more likely. With :class:`~sklearn_ldp.SmoothMLE` it is
         more accurate for means and standard deviations, and for ranges with fewer than 3,000
-        users, unless peaks are narrow. Its intervals of ranges are twice as wide. "auto" uses the
-        square wave for up to 256 bins and fewer than 3,000 expected users.
+        users, unless peaks are narrow. The intervals of "square-wave" for ranges are twice as wide as
+        the intervals of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000
+        expected users, and otherwise "tree".
     expected_n_users : int or None, default=None
         Expected number of users, which is required for "auto". Specify it before any data are
         collected, because clients and servers must use the same number. Other strategies ignore

@@ -142,7 +142,7 @@ class TableSet(EstimateSet, tag="table-set"):
         }
 
     def row(self, name: Any) -> np.ndarray:
-        """Return the cells of a table that has a single estimate.
+        """Return the cells of a table whose estimate has exactly one row.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            If the table has no users or several estimates.
+            If the table has no users, or its estimate has several rows.
         """
         values = self[name].values
         if len(values) == 1:
@@ -282,8 +282,9 @@ class TableSet(EstimateSet, tag="table-set"):
         name = self._covering(codes)
         if name is None:
             raise ValueError(
-                "A joint model has no intervals. Use the columns of one table, such as "
-                f"{next(reversed(self._parts))!r}, in a set that is not post-processed."
+                "Answers from a joint model have no intervals. To get intervals, use a set of tables "
+                "before post-processing, and ask only about columns of one table, such as "
+                f"{next(reversed(self._parts))!r}."
             )
         return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
 
