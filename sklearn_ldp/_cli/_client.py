@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the module, or a test of it."""
+    """Write the module, or with --self-test a module and test vectors."""
     from .._core.storage import clients
 
     path = arguments.output

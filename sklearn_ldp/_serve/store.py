@@ -132,7 +132,7 @@ class Store:
         return messages + self._forecast()
 
     def _read(self) -> str:
-        """Load the files of an earlier start of the server; return sentences about missing files."""
+        """Load the files of an earlier start; return sentences about missing files."""
         self._worker = ThreadPoolExecutor(1)
         files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
         sealed = sorted(self._own.glob("*.tags"))
@@ -216,7 +216,7 @@ class Store:
         return self._queue.qsize()
 
     def submit(self, post: Post) -> None:
-        """Queue a post for writing; `deliver` is called with its ticket once it is stored or refused."""
+        """Queue a post for writing; its outcome is passed to `deliver` later."""
         self._queue.put(post)
 
     # -- files of an earlier start ------------------------------------------------------------
@@ -371,7 +371,7 @@ class Store:
 
     # -- the present and the next file of slots ---------------------------------------------------
     def _begin(self, slots: Slots, used: Iterable[int] = (), tags: Iterable[int] = ()) -> None:
-        """Write to this file of slots from now on, and prepare a spare; skip slots already in use."""
+        """Write to this file of slots from now on, except its used slots, and prepare a spare."""
         self._present = slots
         self._tags = set(map(int, tags))
         used = set(used)
@@ -380,7 +380,7 @@ class Store:
         self._spare = self._later(self._new)
 
     def _turn(self) -> None:
-        """Let the sealing thread seal the present file of slots, and continue with the spare file."""
+        """Seal the present file of slots in the other thread, and continue with the spare file."""
         spare = self._spare.result(_RETRY_SECONDS)  # raises OSError if there is no spare file
         self._note({spare.batch_id: None})
         self._present.sync()

@@ -196,7 +196,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return np.bincount(numbers.ravel(), each, domain.size + 1)[1:] / weights.sum()
 
     def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
-        """Return the codes plus 1 of each user's categories, padded with 0; (n_users, n_columns)."""
+        """Return the codes plus 1 of each user's categories, padded with 0; (n_users, any)."""
         return codes[:, None] + 1
 
     # -- results of fit ------------------------------------------------------------------------

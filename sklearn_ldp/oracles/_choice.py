@@ -35,7 +35,7 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """Return one oracle of each kind at a budget, without a domain. They are cached: change none."""
+    """Return one oracle of each kind at a budget, without a domain; do not change the cache."""
     return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 

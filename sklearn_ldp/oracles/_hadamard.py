@@ -176,7 +176,7 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return (walsh_hadamard(blocks) + blocks.sum(axis=-1, keepdims=True)) / 2
 
     def _member(self, codes, index, sign):
-        """Return the index-th column of the category's block with `sign` in its row (0 means +1)."""
+        """Return the index-th column of the own block with `sign` in the own row (0 means +1)."""
         block, row = self._place(codes)
         pivot = row & -row
         low = index & (pivot - 1)
@@ -197,7 +197,7 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def _supports_of(self, signed, tallies):
-        """Return supports, from the number of reports with +1 minus the number of reports with -1."""
+        """Return supports from the numbers of reports with +1 minus the numbers with -1."""
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
 
 
@@ -237,7 +237,7 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def _per_user(self):
-        """Probability that a report is in the block of the user's category, and in each other block."""
+        """Probability that a report is in the user's own block, and in each other block."""
         return float(self.inside + self.against), float(2 * self.against)
 
     @property
@@ -247,7 +247,7 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def slope(self):
-        """Derivative of the variance by the frequency, for a category that is alone in its block."""
+        """Slope of the variance in the frequency, for a category that is alone in its block."""
         own_block, other_block = self._per_user
         return (own_block - other_block) / float(self.p) ** 2 - 1
 

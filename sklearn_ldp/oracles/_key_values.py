@@ -56,7 +56,7 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the estimated frequencies of the low and the high item of each key, (m, n_keys, 2)."""
+        """Return the estimates of each key's low and high item, of shape (m, n_keys, 2)."""
         return self._unbiased(tallies / sizes[:, None], 1).reshape(len(tallies), -1, 2)
 
     def estimate_decoded(self, tallies, sizes):

@@ -442,7 +442,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return super().public_part._replace(collisions=collisions)
 
     def _collisions(self, counts):
-        """For each difference v - w, count the functions that map the vectors v and w to one value."""
+        """For each difference v - w, count the functions that map v and w to the same value."""
         # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
         functions = self.functions
         g = self.field.order

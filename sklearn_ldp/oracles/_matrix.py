@@ -185,7 +185,7 @@ def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
 def _stored(n_categories: int, epsilon: float) -> tuple[np.ndarray | None, list[np.ndarray]]:
     """Return (channel, []) if a channel for prefixes is stored for this budget.
 
-    Otherwise return (None, channels), a list of the stored channel of the next lower budget, if any.
+    Otherwise return (None, channels), which lists the channel of the next lower budget, if any.
     """
     source = files(__package__).joinpath("data", "prefix_channels.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:

@@ -158,7 +158,7 @@ def _products(order: int) -> tuple[int, np.ndarray]:
 
 
 class ProjectiveChannel(IndexChannel, tag="projective-channel"):
-    """Report a point that is orthogonal to the category's, with probability ``threshold / 2**64``."""
+    """Report a point; it is orthogonal to the category with probability ``threshold / 2**64``."""
 
     # Points are vectors with leading digit 1. If the leading 1 is digit m, and the digits below it
     # form the number x, the number of the point is `(g**m - 1) / (g - 1) + x`.

@@ -189,7 +189,7 @@ class StringPlan:
 
     @cached_property
     def noise_levels(self) -> np.ndarray:
-        """For each part, the number of standard errors above which it keeps a prefix; (n_parts,)."""
+        """Number of standard errors above which each part keeps a prefix, of shape (n_parts,)."""
         kept = np.full(len(self.steps), self.n_kept / 2)
         kept[-1] = self.n_found / 2
         return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)

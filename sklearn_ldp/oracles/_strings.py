@@ -379,7 +379,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
-        """Return the strings that the collected reports reveal; warn once about undetected strings."""
+        """Return the strings found in the reports; warn once about undetected strings."""
         if state in _found:
             return _found[state]
         result = _found.setdefault(state, found_in(state))

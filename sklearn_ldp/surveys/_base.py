@@ -158,7 +158,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> Mapping[Any, BaseOracle]:
-        """Return the oracle of each question, by name; searches simulate them. Default: no oracles."""
+        """Return the oracle of each question, by name, for simulations. Default: no oracles."""
         return {}
 
     def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
@@ -194,7 +194,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         }
 
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
-        """Return the view (the columns and their sizes) of each question, by its estimate's name."""
+        """Return the view (columns and sizes) of each question, by the name of its estimate."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
             return {key: View.joint((j,), (column.size,)) for j, (key, column) in numbered}
@@ -207,7 +207,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracle_of(
         self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
     ) -> BaseOracle:
-        """Return the oracle that a parameter specifies for a question, with its domain and budget."""
+        """Return the oracle that a parameter specifies, with a question's domain and budget."""
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain, input="values")

@@ -219,7 +219,7 @@ class ClassFit:
         return self
 
     def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each mixture's frequencies (n_starts, n_values, n_classes) and class proportions."""
+        """Return frequencies (n_starts, n_values, n_classes), and the classes' proportions."""
         odds = parameters[:, :-1] + self._logs
         odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._column_numbers]
         raised = np.exp(odds)
@@ -228,7 +228,7 @@ class ClassFit:
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
     def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
-        """Return the loss and its gradient: weighted squared errors plus prior, over all mixtures."""
+        """Return the loss (weighted squared errors plus prior) of all mixtures, and its gradient."""
         parameters = flat.reshape(self._parameters.shape)
         frequencies, shares = self._mixtures(parameters)
         weighted = frequencies * shares

@@ -44,7 +44,7 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     bins, up to 2**20, each user is asked about one level of a tree: their own bin, or a group of
     4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
     The estimate is the best linear combination of all levels (generalized least squares in a
-    tree). The :class:`~sklearn_ldp.MatrixOracle` is more accurate than the tree, but can be computed
+    tree). :class:`~sklearn_ldp.MatrixOracle` is more accurate than the tree, but can be computed
     for at most 256 bins.
 
     The estimate is unbiased, and all linear answers have intervals. Fewer bins have less noise: 64
@@ -144,7 +144,7 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
 
 
 def _tree(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree in which each level has its most accurate short reports."""
+    """Return the tree; each level has the most accurate mechanism with short reports."""
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
@@ -205,7 +205,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
     def _precisions(self) -> list[float]:
-        """One over the variance of a bin of each level, under uniform frequencies."""
+        """For each level, 1 / (variance of a bin), under uniform frequencies."""
         precisions = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             drawing = 1 / channel.n_categories  # the variance of drawing users, in each direction
@@ -214,7 +214,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         return precisions
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
-        """Return the least-squares fit of the categories to all levels, with a sum: (.., d)."""
+        """Fit the categories, with the sum `total`, to all levels by least squares: (.., d)."""
         # Up the tree: the value of a bin is averaged with the sum of the bins below it.
         values = levels[-1]
         variance = np.full(self.n_categories, 1 / self._precisions[-1])
@@ -340,10 +340,10 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
 
 
 def _binned(values: np.ndarray, width: int) -> np.ndarray:
-    """Return sums of `width` neighbors along the last axis. The last sum may have fewer terms."""
+    """Sum groups of `width` neighbors along the last axis; the last group may be smaller."""
     return np.add.reduceat(values, np.arange(0, values.shape[-1], width), axis=-1)
 
 
 def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
-    """Return each value `width` times along the last axis, cut to a size."""
+    """Repeat each value `width` times along the last axis, and keep the first `size` values."""
     return np.repeat(values, width, axis=-1)[..., :size]

@@ -282,7 +282,7 @@ class TableSet(EstimateSet, tag="table-set"):
         name = self._covering(codes)
         if name is None:
             raise ValueError(
-                "Answers from a joint model have no intervals. To get intervals, use a set of tables "
+                "Answers from a joint model have no intervals. To get intervals, use a table set "
                 "before post-processing, and ask only about columns of one table, such as "
                 f"{next(reversed(self._parts))!r}."
             )

@@ -407,7 +407,7 @@ def _assert_laws(laws: list[_Law]) -> None:
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert that no report is more than exp(epsilon) times likelier for one record than another."""
+    """Assert that no report is over exp(epsilon) times likelier for one record than another."""
     # Two records may differ in every column. The maximum ratio over all pairs of records must not
     # exceed exp(epsilon), and must not be smaller by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
@@ -804,7 +804,7 @@ def check_client_needs_no_fit(oracle: Any) -> None:
 
 
 def check_batches_add_up(oracle: Any) -> None:
-    """Assert that the order and the batches of reports change no count, and `fit` counts equally."""
+    """Assert that counts do not depend on the order or batches of reports, and equal `fit`'s."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
@@ -989,7 +989,7 @@ def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) ->
 
 
 def check_containers(postprocessor: BasePostProcessor) -> None:
-    """Assert that `transform` returns estimates with their noise, and leaves its input unchanged."""
+    """Assert that `transform` returns estimates with noise, and leaves its input unchanged."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)

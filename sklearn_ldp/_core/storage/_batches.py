@@ -183,8 +183,11 @@ class Caps:
         """
         most, least = self.max_batch_reports, self.min_batch_reports
         if most is not None and n_samples > most:
-            text = f"it has {n_samples} reports, but at most {most} are accepted"
-            raise _refused(batch_id, f"{text}. Split it into smaller batches")
+            raise _refused(
+                batch_id,
+                f"it has {n_samples} reports, but at most {most} are accepted. Split it into "
+                "smaller batches",
+            )
         if least is not None and n_samples < least:
             text = f"it has {n_samples} reports, at least {least} are expected"
             why = "because a small batch reveals much about its users. Send it together with others"
