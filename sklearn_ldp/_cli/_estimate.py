@@ -248,7 +248,7 @@ def run(arguments: argparse.Namespace) -> None:
     raw = _raw_weeks(arguments) if arguments.more else _raw_estimate(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError(
-            "No string is detected, so there is no estimate. Collect more users, or use a larger epsilon."
+            "No string is detected. Collect reports of more users, or use a larger epsilon."
         )
     if arguments.change:
         estimate = raw[[-1]] - raw[[0]]

@@ -283,7 +283,9 @@ def _refuse_nested(source: Source, column: str, kind: Any) -> None:
 
 def _as_histogram(source: Source, tally: Counter) -> Users:
     if not tally:
-        raise ValueError(f"{source.name} has a header but no values.")
+        raise ValueError(
+            f"{source.name} has a header but no values. Add a value per user, or name another file."
+        )
     values = as_array(list(tally), parse=not source.is_parquet)
     counts = np.array(list(tally.values()), dtype=np.int64)
     order = np.argsort(values)
@@ -413,7 +415,9 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     codes = {name: Codes(source.name, name, column) for name, column in columns}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
-        raise ValueError(f"{source.name} has a header but no rows.")
+        raise ValueError(
+            f"{source.name} has a header but no rows. Add a row per user, or name another file."
+        )
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
     for j, column in enumerate(codes.values()):
         values[:, j] = column.categories[cells[j]]

@@ -194,7 +194,7 @@ class App:
         return Answer(204)
 
     async def _body(self, headers: dict[str, str], receive: Callable) -> bytes:
-        too_large = RequestError(413, f"A body has at most {self._max_bytes:,} bytes.")
+        too_large = RequestError(413, f"The body must have at most {self._max_bytes:,} bytes.")
         if int(headers.get("content-length", "0")) > self._max_bytes:  # h11 has checked its form
             raise too_large
         body = b""
@@ -211,7 +211,7 @@ class App:
                     if len(body) > self._max_bytes:
                         raise too_large
         except TimeoutError:
-            raise RequestError(408, f"A body must arrive within {SECONDS:g} seconds.") from None
+            raise RequestError(408, f"The body must arrive within {SECONDS:g} seconds.") from None
         return body
 
     def _parsed(self, body: bytes) -> tuple[bytes, list[Any]]:
@@ -226,10 +226,12 @@ class App:
                 "The body must be a JSON object with configuration, nonce, and report or reports.",
             )
         if post.keys() - _KEYS - {"report", "reports"} or post.get("version", 1) != 1:
-            raise RequestError(400, "This server reads version 1 of a post, without other entries.")
+            raise RequestError(400, "The body must be a post of version 1, without other entries.")
         nonce = post.get("nonce")
         if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-            raise RequestError(400, "A nonce is 128 random bits as 32 hexadecimal digits.")
+            raise RequestError(
+                400, "The nonce must be 128 random bits, written as 32 hexadecimal digits."
+            )
         configuration = post.get("configuration")
         if configuration != self.store.protocol.configuration:
             is_dict = isinstance(configuration, dict)

@@ -54,7 +54,9 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         if [(array.dtype.str, array.shape) for array in arrays.values()] != expected:
             raise ValueError(f"its arrays have other types or shapes than arrays of {n} reports")
         if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
-            raise ValueError(f"it has {n} tags for {sizes.sum()} reports, or not in their order")
+            raise ValueError(
+                f"it has {n} tags for {sizes.sum()} reports, or its tags are not sorted"
+            )
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
     except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None

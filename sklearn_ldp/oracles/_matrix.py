@@ -137,9 +137,9 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
             raise ValueError(
-                "The 'queries' parameter of MatrixOracle must ask for something, got queries of "
-                "rank 0: their answers are known without any report. Pass queries that compare "
-                "categories."
+                "The 'queries' parameter of MatrixOracle must depend on the frequencies, but the "
+                "answers to these queries are known without any report (rank 0). Pass queries that "
+                "compare categories."
             )
         return gram
 

@@ -85,8 +85,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     Attributes
     ----------
     estimate_ : EstimateSet
-        The raw estimates by name. An estimate has no rows if no user was asked its question. Its
-        repr shows this.
+        The raw estimates by name. An estimate has no rows if no user was asked its question, and
+        its repr then shows this.
     frequencies_ : dict of str to ndarray of shape (d,)
         Unbiased estimates of each column or table that has users; some may be negative.
     sampling_probabilities_ : ndarray of shape (n_questions,)

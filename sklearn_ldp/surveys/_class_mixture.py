@@ -228,7 +228,7 @@ class ClassFit:
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
     def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
-        """Return the loss (weighted squared errors plus prior) of all mixtures, and its gradient."""
+        """Return the loss of all mixtures (weighted squares plus prior), and its gradient."""
         parameters = flat.reshape(self._parameters.shape)
         frequencies, shares = self._mixtures(parameters)
         weighted = frequencies * shares

@@ -30,7 +30,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     Each user draws one of the columns by public probabilities. The user reports their value of
     that column, through the column's own oracle and with the whole budget. This method is more
     accurate than reports on all columns that share the budget: with J columns the noise of a
-    column grows as if there were J times fewer users, and not as if epsilon were J times smaller.
+    column grows as if there were J times fewer users. If the reports shared the budget, it would
+    grow as if epsilon were J times smaller.
     At a large budget, questions about several columns (`n_sampled`) at epsilon / s each are more
     accurate, because an estimate from a part of the users also has the error of drawing this part.
 

@@ -167,7 +167,7 @@ class Components(Tagged, tag="components"):
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return the inverse of the variance of a component, in each direction."""
+        """Return 1 / (variance of a component per degree of freedom)."""
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])

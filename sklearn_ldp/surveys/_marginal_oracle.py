@@ -109,7 +109,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     See Also
     --------
     Consistent : Makes the tables agree with each other.
-    LatentClasses : Fits a joint model to them.
+    LatentClasses : Fits a joint model to the tables.
     ColumnOracle : Estimates each column alone, with less noise.
 
     Notes

@@ -61,9 +61,9 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         Kind of reports. "tree" is described above. "square-wave", for up to 2,048 bins, makes
         outputs near the user's own bin more likely. With :class:`~sklearn_ldp.SmoothMLE` it is
         more accurate for means and standard deviations, and for ranges with fewer than 3,000
-        users, unless peaks are narrow. The intervals of "square-wave" for ranges are twice as wide as
-        the intervals of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000
-        expected users, and otherwise "tree".
+        users, unless peaks are narrow. The intervals of "square-wave" for ranges are twice as wide
+        as the intervals of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than
+        3,000 expected users, and otherwise "tree".
     expected_n_users : int or None, default=None
         Expected number of users, which is required for "auto". Specify it before any data are
         collected, because clients and servers must use the same number. Other strategies ignore
@@ -320,7 +320,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             yield channel, pi, _binned(frequencies, width)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Yield answers to the fit, of shape (.., d), as answers to the estimate of each level.
+        """Yield, for each level, the queries on its estimate that equal the queries on the fit.
 
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
