@@ -223,7 +223,7 @@ class App:
         if not isinstance(post, dict) or len(post.keys() & {"report", "reports"}) != 1:
             raise RequestError(
                 400,
-                "The body must be a JSON object with configuration, nonce, and report or reports.",
+                "Expected a JSON object with configuration, nonce, and report or reports.",
             )
         if post.keys() - _KEYS - {"report", "reports"} or post.get("version", 1) != 1:
             raise RequestError(400, "The body must be a post of version 1, without other entries.")

@@ -46,7 +46,7 @@ class OracleProfile:
     Parameters
     ----------
     total_variance : float
-        n times the sum of the categories' variances (2020 paper, Eq. 5).
+        Number of users n times the sum of the categories' variances.
     minimax_bound : float
         The minimum total variance of any oracle at this budget and domain.
     report_bits : int
@@ -58,7 +58,7 @@ class OracleProfile:
     Attributes
     ----------
     excess : float
-        Relative difference between the total variance and the bound: 0.01 is 1 %.
+        Total variance divided by the bound, minus 1: 0.01 means 1 % above the bound.
     """
 
     total_variance: float
@@ -238,7 +238,7 @@ def best_oracle(
 def compare_oracles(
     epsilon: float, n_categories: int, *, candidates: Sequence[BaseOracle] | None = None
 ) -> dict[str, np.ndarray]:
-    """Profile oracles side by side.
+    """Compare the accuracy and the cost of several oracles.
 
     Parameters
     ----------

@@ -302,7 +302,7 @@ def best_range(max_items: int, epsilon: float) -> int:
 
 
 class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
-    """The frequency of each item, if a user may have several items: apps, symptoms, languages.
+    """Estimate the frequency of each item if users have several items, such as apps or symptoms.
 
     A value is a set of categories. `fit` and `privatize` accept lists or sets of categories, a
     boolean or sparse matrix with a column for each category, or a column of lists from pandas,
@@ -312,8 +312,8 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     Two mechanisms report on the whole set in one report. The alternatives, a report about one
     random item of each user, or about a sample of a filled-up set, have several times the variance.
 
-    **Subsets** [1]_. A set is filled up with dummies to m = `max_items` of the d + m places, and a
-    report is a set of k places. A report that intersects the set of the user is
+    **Subsets** [1]_. There are d + m places: the d categories and m = `max_items` dummies. A user's
+    set is filled up with dummies to m places, and a report is a set of k places. A report that intersects the set of the user is
     :math:`e^\\epsilon` times as likely as another report,
 
     .. math:: p = \\frac{e^\\epsilon}{\\Omega} \\frac{k}{d + m}, \\qquad q = \\frac{k - m p}{d},
@@ -333,8 +333,8 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
 
     **Users with more than `max_items` items** report on a random selection of `max_items` of them.
     The reports do not reveal the number of such users, and their items are underestimated. From a
-    public guess of the distribution of set sizes, `plan` computes this bias, and which `max_items`
-    is best.
+    public guess of the distribution of set sizes, `plan` computes this bias and the error for each
+    `max_items`.
 
     Sums over several items would count users with two of these items twice. So queries that add up
     items are refused. Post-processors that make the frequencies sum to 1 are also refused. Use
@@ -342,7 +342,7 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     ``simplex=False``.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for the whole set and the number of its items; everything computed from reports is free.
+    user, for the whole set and the number of its items. No operation on reports spends epsilon.
 
     %(parameters)s
     max_items : int, default=5

@@ -213,7 +213,7 @@ def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
 
 
 def best_field_order(epsilon: float) -> int:
-    """Return the best field order next to ``exp(epsilon) + 1``, by variance (2020 paper, Eq. 7)."""
+    """Return the best field order next to ``exp(epsilon) + 1``, by variance."""
     orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
     return min(orders, key=lambda g: hash_variance(g, epsilon))
 

@@ -95,8 +95,8 @@ class LatentClasses(BaseTableProcessor):
     Notes
     -----
     This method is unpublished. The columns are estimated from all tables (generalized least
-    squares) and by :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
-    variances of the cells, and fitted again with the variances that the model implies. Its
+    squares) and by :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares,
+    weighted by the variances of the cells, and fitted again with the variances that it implies. Its
     dependence is shrunk towards the product of its columns by Stein's unbiased risk estimate. The
     residuals from the model are shrunk cell by cell, by a factor that is estimated for each table
     from the size of its residuals in comparison with its noise. Each table then moves towards the

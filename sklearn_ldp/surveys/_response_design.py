@@ -204,8 +204,8 @@ class ResponseDesign(Tagged, tag="response-design"):
         mechanism = MatrixChannel(self.integers)
         if estimate.shape != (1, mechanism.n_categories) or not estimate.is_raw:
             raise ValueError(
-                "ResponseDesign.sensitivity needs one estimate of this design's oracle, not "
-                f"post-processed, got {estimate!s}".partition("\n")[0]
+                "ResponseDesign.sensitivity needs one raw estimate (not post-processed) by the "
+                f"oracle of this design, got {estimate!s}".partition("\n")[0]
             )
         if estimate.oracle is not None:  # otherwise the design of the estimate is unknown
             integers = getattr(estimate.oracle.protocol().mechanism, "integers", None)
