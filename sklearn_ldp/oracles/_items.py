@@ -313,8 +313,8 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     random item of each user, or about a sample of a filled-up set, have several times the variance.
 
     **Subsets** [1]_. There are d + m places: the d categories and m = `max_items` dummies. A user's
-    set is filled up with dummies to m places, and a report is a set of k places. A report that intersects the set of the user is
-    :math:`e^\\epsilon` times as likely as another report,
+    set is filled up with dummies to m places, and a report is a set of k places. A report that
+    intersects the set of the user is :math:`e^\\epsilon` times as likely as another report,
 
     .. math:: p = \\frac{e^\\epsilon}{\\Omega} \\frac{k}{d + m}, \\qquad q = \\frac{k - m p}{d},
               \\qquad \\Omega = e^\\epsilon + (1 - e^\\epsilon) \\binom dk / \\binom{d + m}k,

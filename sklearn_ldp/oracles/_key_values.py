@@ -72,9 +72,10 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
     does not have. The categories must be declared; "auto" is refused.
 
     The client replaces each item by one of two virtual items, low or high, at random, such that the
-    expected value (low is the lower bound, high is the upper bound) is the number. The subsets of :class:`ItemOracle` report on these virtual items.
-    The frequency of an item is the sum of the frequencies of its two virtual items, and the mean is
-    the proportion of high items among them, scaled to the bounds. The idea comes from PCKV [1]_, which samples one item of a user.
+    expected value (low is the lower bound, high is the upper bound) is the number. The subsets of
+    :class:`ItemOracle` report on these virtual items. The frequency of an item is the sum of the
+    frequencies of its two virtual items, and the mean is the proportion of high items among them,
+    scaled to the bounds. The idea comes from PCKV [1]_, which samples one item of a user.
 
     `detected` is refused, because a sum of two frequencies is not a count of reports. Use
     simultaneous intervals to find frequencies above 0.
@@ -164,8 +165,8 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         Returns
         -------
         low, high : ndarray of shape (d,)
-            The ends of the intervals. They are the bounds if the reports do not exclude that no user
-            has the item.
+            The ends of the intervals. They are the bounds if the reports do not exclude that no
+            user has the item.
 
         Raises
         ------
