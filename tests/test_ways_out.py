@@ -237,7 +237,7 @@ REFUSED = {
         for kind in ORACLES
         if kind not in ("categories", "items")
     },
-    ("strings", "plan"): "Plan needs an oracle such as .* got StringOracle",
+    ("strings", "plan"): "Plan needs an oracle or a survey, got StringOracle",
 }
 
 

@@ -64,7 +64,7 @@ _COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Print errors in one line; argparse would print the usage first."""
+    """An argument parser whose errors are one line, without the usage text of argparse."""
 
     commands: Mapping[str, Any] = {}  # the parsers by command
     all_arguments: Sequence[str] = ()  # of the process
@@ -148,7 +148,7 @@ def _show_once() -> Callable[..., None]:
 
 
 def _forget_stdout() -> None:
-    """Discard the remaining output; otherwise Python would report an error when it ends."""
+    """Discard the unwritten output, because Python would report an error for it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

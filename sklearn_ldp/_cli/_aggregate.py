@@ -164,7 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict) -> int:
-    """Return the number of refusals in the checkpoint before this call; 0 without skipping."""
+    """Return the number of refusals that an earlier call stored; 0 unless refusals are skipped."""
     from ..collection import Aggregator
 
     if arguments.on_refusal == "stop" or not arguments.checkpoint.exists():
@@ -174,7 +174,7 @@ def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict)
 
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the configuration in the checkpoint or the first file; None if both lack it."""
+    """Return the configuration of the checkpoint, or else of the first file, or else None."""
     from .._core.storage import checkpoints
     from ..collection import describe_reports
 
@@ -206,7 +206,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
 
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
-    """Yield the files. A missing file is an error, unless it may miss and is refused later."""
+    """Yield the files; raise an error for a missing file, unless `may_miss` is true."""
     from .._core.storage.sources import SUFFIXES, report_files
     from .._serve.slots import held_in
 
@@ -235,7 +235,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
-    """Yield the files; "-" becomes the batch on standard input, read while it is added up."""
+    """Yield the files; for "-", yield the batch on standard input, which is read as it arrives."""
     from .._core.storage.sources import Piped
 
     for path in paths:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
 def kebab(name: str) -> str:
-    """Return ``norm-sub`` for ``NormSub``, and for itself."""
+    """Convert a class name to lower case with hyphens, such as ``NormSub`` to ``norm-sub``."""
     return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
@@ -94,7 +94,7 @@ def oracle_name(name: str) -> str:
 
 
 def spelled(name: str, known: Iterable[str], other: str = "") -> str:
-    """Return the listed spelling of a name; case and hyphens do not matter."""
+    """Return the known name that equals a name up to case and hyphens, or raise an error."""
     plain = {_plain(listed): listed for listed in known}
     if _plain(name) in plain:
         return plain[_plain(name)]
@@ -110,7 +110,7 @@ def _plain(name: str) -> str:
 
 
 def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -> BaseOracle:
-    """Return the oracle of ``--oracle``, or the best one, and ``--epsilon``, without a seed."""
+    """Make the oracle that ``--oracle`` and ``--epsilon`` select (default: the best), unseeded."""
     if max_items := getattr(arguments, "max_items", None):
         if arguments.oracle is not None:
             raise ValueError(
@@ -155,7 +155,7 @@ def declared_oracle(arguments: Any) -> BaseOracle | ldp.ColumnOracle | ldp.oracl
 
 
 def hashing_oracle(arguments: Any, categories: Any) -> BaseOracle:
-    """Return the oracle of ``--open``, for clients without a list of categories or their server."""
+    """Return the oracle for ``--open``; `categories` is "open", or the list of the server."""
     if arguments.oracle not in (None, "olh", "olh-mixing"):
         raise ValueError(f"--open needs --oracle olh, got {arguments.oracle}.")
     if m := arguments.max_items:
@@ -216,7 +216,7 @@ def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 # -- options ------------------------------------------------------------------------------------
 def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Callable[[str], Any]:
-    """Return an argparse type for valid numbers; its errors contain the expectation."""
+    """Return an argparse type that accepts valid numbers, and names `expectation` in errors."""
 
     def parse(text: str) -> Any:
         try:
@@ -250,7 +250,7 @@ jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x
 
 
 def seconds_or_never(text: str) -> float:
-    """Return a number of seconds, infinite for "never"."""
+    """Convert a text to a number of seconds; "never" becomes infinity."""
     return math.inf if text == "never" else patience(text)
 
 
@@ -262,7 +262,7 @@ ORACLE_NAMES = (
 
 
 def _option(type: Any, metavar: str, help: str, default: Any = None) -> dict[str, Any]:
-    """Return the keywords of an option for argparse."""
+    """Return the keyword arguments of argparse for an option."""
     return {"type": type, "metavar": metavar, "help": help, "default": default}
 
 

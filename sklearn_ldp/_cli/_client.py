@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the module, or a test of it."""
+    """Write the module, or with --self-test a module and test vectors."""
     from .._core.storage import clients
 
     path = arguments.output
@@ -103,4 +103,7 @@ def _oracle(arguments: Any) -> Any:
         return make_oracle(arguments, read_categories(arguments.categories), in_browsers=True)
     if arguments.self_test:
         return make_oracle(arguments, _SELF_TEST_CATEGORIES, in_browsers=True)
-    raise ValueError("client needs --categories FILE, or --open for answers that cannot be listed.")
+    raise ValueError(
+        "client needs --categories FILE. If the possible answers cannot be listed, use --open "
+        "instead."
+    )

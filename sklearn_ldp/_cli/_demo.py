@@ -264,12 +264,12 @@ def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
 
 
 def _best(errors: dict[str, float]) -> str:
-    """Return the post-processor with the smallest error, which only the truth reveals."""
+    """Return the post-processor with the smallest true error."""
     return min(errors, key=errors.__getitem__)
 
 
 def _regret(mse: float, minimum: float) -> float:
-    """Return the relative excess of an RMSE over the minimum."""
+    """Return sqrt(mse / minimum) - 1, the relative excess of the RMSE over its minimum."""
     excess = mse**0.5 - minimum**0.5
     # Without noise, at a huge epsilon, only rounding errors remain.
     return excess / (minimum**0.5 or 1e-11) if excess > 1e-11 else 0.0

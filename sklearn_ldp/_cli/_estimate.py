@@ -165,7 +165,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Refusal(NamedTuple):
-    """A combination of options that is refused: its main option, its condition, its message."""
+    """A refused combination of options: the main option, the condition, and the message."""
 
     option: str
     #: Receives the arguments, and the name of the post-processor or search.
@@ -256,7 +256,9 @@ def run(arguments: argparse.Namespace) -> None:
         check_matplotlib()
     raw = _raw_weeks(arguments) if arguments.more else _raw_estimate(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
-        raise ValueError("No string is detected. Collect more users, or use a larger epsilon.")
+        raise ValueError(
+            "No string is detected. Collect reports of more users, or use a larger epsilon."
+        )
     if arguments.change:
         estimate = raw[[-1]] - raw[[0]]
         description = f"{raw.row_names[-1]} minus {raw.row_names[0]}: {estimate}"
@@ -296,7 +298,7 @@ def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
 
 
 def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return the table of a difference of two estimates."""
+    """Return the output table for the difference of two estimates."""
     description = change.describe(arguments.level)
     names = ("difference", "low", "high")
     columns = {"category": _names(change.one, arguments)}
@@ -351,7 +353,7 @@ def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
 
 
 def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
-    """Return the queries of an option; `labels` has the group labels by their column."""
+    """Parse --queries; `labels` has the group of each category, by column of the histogram."""
     kind, _, value = text.partition(":")
     kinds = {
         "sets": lambda: ldp.queries.random_sets(float(value)),
@@ -370,7 +372,7 @@ def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
 
 
 def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, list]:
-    """Return the group of each category by the columns of the histogram."""
+    """Return, for each further column of the histogram, the group label of each category."""
     if not arguments.queries.startswith("groups:"):
         return {}
     options = {"value_column": arguments.value_column, "count_column": arguments.count_column}
@@ -406,7 +408,7 @@ def _claimed(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_reports(path: Path) -> None:
-    """Refuse a file of reports, which would look like values, by its beginning or end."""
+    """Raise ValueError if the first or last bytes show that the file contains reports."""
     if not path.is_file():
         return
     with open(path, "rb") as file:
@@ -522,14 +524,14 @@ def _written(
 
 
 def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
-    """Return the categories for readers; a Parquet file has null for a missing answer."""
+    """Return the categories as shown in the table; in Parquet a missing answer is null."""
     is_read = arguments.output is None or is_csv(arguments.output)
     # Flags are separate columns.
     return replace(estimate, flags=None).labels if is_read else estimate.categories
 
 
 def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:
-    """Return a table in the requested order, with categories that suit its file."""
+    """Sort the rows of a table by `by`, and adapt the categories to the output format."""
     if arguments.sort == "frequency":
         order = np.argsort(-columns[by], kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
@@ -539,7 +541,7 @@ def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[st
 
 
 def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.ndarray:
-    """Return the categories for CSV; warn if some look like formulas."""
+    """Return the categories for CSV; make formulas harmless if requested, otherwise warn."""
     if arguments.spreadsheet_safe:
         return without_formulas(values)
     formula = first_formula(values)

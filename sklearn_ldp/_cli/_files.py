@@ -115,7 +115,7 @@ def read_categories(path: Path) -> Any:
 
 
 def declared_users(arguments: Any, oracle: Any) -> Users:
-    """Return the values in the file, over the domain of the oracle, and their numbers of users."""
+    """Read the file; return its values as categories of the oracle, and their users."""
     # Values are compared with the domain as text.
     if arguments.domains is not None:
         columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
@@ -283,7 +283,9 @@ def _refuse_nested(source: Source, column: str, kind: Any) -> None:
 
 def _as_histogram(source: Source, tally: Counter) -> Users:
     if not tally:
-        raise ValueError(f"{source.name} has a header but no values.")
+        raise ValueError(
+            f"{source.name} has a header but no values. Add a value per user, or name another file."
+        )
     values = as_array(list(tally), parse=not source.is_parquet)
     counts = np.array(list(tally.values()), dtype=np.int64)
     order = np.argsort(values)
@@ -383,7 +385,7 @@ def _read_domain(domain: Any, where: str) -> Any:
 
 
 def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
-    """Read one row per user, or per combination of values with its number of users.
+    """Read a file of several columns: each row is a user, or a record with its number of users.
 
     domain: the public domains of the columns. Other columns of the file are not read.
     Returns: the categories themselves, in the order of the domain's columns.
@@ -413,7 +415,9 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     codes = {name: Codes(source.name, name, column) for name, column in columns}
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
-        raise ValueError(f"{source.name} has a header but no rows.")
+        raise ValueError(
+            f"{source.name} has a header but no rows. Add a row per user, or name another file."
+        )
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
     for j, column in enumerate(codes.values()):
         values[:, j] = column.categories[cells[j]]
@@ -423,7 +427,7 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
 def _count_column(
     arguments: Any, header: list[str], domain: ldp.surveys.RecordDomain
 ) -> str | None:
-    """Return the column of the numbers of users; None if each row is a user."""
+    """Return the name of the column with numbers of users; None if each row is one user."""
     kind = arguments.input_kind
     name = arguments.count_column or "count"
     is_declared = kind == "histogram" or arguments.count_column is not None
@@ -439,12 +443,12 @@ def text_of(value: object) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Return the name of a user's value in an error."""
+    """Return how an error shows a user's value; the value itself may be hidden."""
     return "a value" if are_cells_hidden() else f"the value {shorten(value)}"
 
 
 class Codes:
-    """The place of each category of a column, by its text or by a number in its bin."""
+    """Lookup of a column's categories: from the text of a value to the position (code)."""
 
     # file, column: for error messages.
     # domain: the categories.
@@ -457,7 +461,7 @@ class Codes:
         self.places = {text_of(x): i for i, x in enumerate(self.categories.tolist())}
 
     def find(self, value: str) -> int | None:
-        """Return the place of a value; None if it has none."""
+        """Return the code of a value, or None if the domain does not contain it."""
         place = self.places.get(value)
         # Python reads 18_25 as 1825.
         if place is None and self.domain.edges is not None and "_" not in value:
@@ -468,7 +472,7 @@ class Codes:
         return place
 
     def of(self, value: str, where: str) -> int:
-        """Return the place of a value, or raise an error that shows its line."""
+        """Return the code of a value; raise an error with its line if it has none."""
         place = self.find(value)
         if place is not None:
             return place
@@ -530,7 +534,7 @@ def _parquet_columns(
 
 
 def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
-    """Return the distinct values of an Arrow column as text, and the place of each row's value."""
+    """Return an Arrow column's distinct values as text, and each row's index in them."""
     import pyarrow as pa
 
     whole = column.combine_chunks()

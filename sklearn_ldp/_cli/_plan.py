@@ -118,9 +118,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
         raise ValueError("--to and --power need --gap F, the difference of frequencies to detect.")
     if arguments.shuffled != (arguments.delta is not None):
-        raise ValueError("--shuffled and --delta need each other.")
+        raise ValueError("--shuffled and --delta need each other. Specify both, or omit both.")
     if (arguments.bounds is None) != (arguments.n_bins is None):
-        raise ValueError("--n-bins D and --bounds LOW HIGH need each other.")
+        raise ValueError(
+            "--n-bins D and --bounds LOW HIGH need each other. Specify both, or omit both."
+        )
     if arguments.n_bins is not None:
         return _plan_numbers(arguments)
     if arguments.domains is not None:
@@ -143,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the planned numbers that oracles and columns of surveys have in common."""
+    """Return the columns that the tables of oracles and of surveys share."""
     n = arguments.n_samples
     users_to_tell = {}
     if arguments.gap is not None:
@@ -243,7 +245,7 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return the mean squared error after EmpiricalBayes relative to the raw one, by oracle."""
+    """Return, for each oracle, the MSE after EmpiricalBayes divided by the raw MSE."""
     # If all reports are true, there is no error to reduce.
     named = {str(i): oracle for i, oracle in enumerate(oracles)}
     posts = [ldp.Base(), ldp.EmpiricalBayes()]

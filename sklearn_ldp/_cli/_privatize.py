@@ -129,7 +129,7 @@ def _locked(
 def _reports(
     oracle: Any, values: np.ndarray, counts: np.ndarray, seed: int | None
 ) -> Iterator[np.ndarray]:
-    """Yield the reports in chunks, for the given numbers of users of each value."""
+    """Randomize each value as often as it has users, and yield the reports in chunks."""
     from .._core.mechanisms import expand
     from .._core.mechanisms.mechanism import chunk_users
 

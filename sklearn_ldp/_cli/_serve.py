@@ -155,7 +155,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _names(host: str, host_names: list[str]) -> tuple[str, ...]:
-    """Return the names that the server answers to; empty if it answers to all names."""
+    """Return the host names of requests that the server accepts; empty means all names."""
     # On a loopback address the server answers only to its own names.
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")
     own = (host, "localhost", "127.0.0.1", "::1") if is_loopback else ()

@@ -44,7 +44,7 @@ _HEADERS = {
 
 
 class Question(NamedTuple):
-    """The question of a page, its allowed origins, and access to its results."""
+    """The question of a page, the origins that may post answers, and the access to results."""
 
     text: str
     name: str  # key under which browsers store their report
@@ -194,7 +194,7 @@ class App:
         return Answer(204)
 
     async def _body(self, headers: dict[str, str], receive: Callable) -> bytes:
-        too_large = RequestError(413, f"A body has at most {self._max_bytes:,} bytes.")
+        too_large = RequestError(413, f"The body must have at most {self._max_bytes:,} bytes.")
         if int(headers.get("content-length", "0")) > self._max_bytes:  # h11 has checked its form
             raise too_large
         body = b""
@@ -211,7 +211,7 @@ class App:
                     if len(body) > self._max_bytes:
                         raise too_large
         except TimeoutError:
-            raise RequestError(408, f"A body must arrive within {SECONDS:g} seconds.") from None
+            raise RequestError(408, f"The body must arrive within {SECONDS:g} seconds.") from None
         return body
 
     def _parsed(self, body: bytes) -> tuple[bytes, list[Any]]:
@@ -221,25 +221,32 @@ class App:
         except (ValueError, RecursionError):
             post = None
         if not isinstance(post, dict) or len(post.keys() & {"report", "reports"}) != 1:
-            raise RequestError(400, "Expected {configuration, nonce, report | reports} in JSON.")
+            raise RequestError(
+                400,
+                "Expected a JSON object with configuration, nonce, and report or reports.",
+            )
         if post.keys() - _KEYS - {"report", "reports"} or post.get("version", 1) != 1:
-            raise RequestError(400, "This server reads version 1 of a post, without other entries.")
+            raise RequestError(400, "The body must be a post of version 1, without other entries.")
         nonce = post.get("nonce")
         if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-            raise RequestError(400, "A nonce is 128 random bits as 32 hexadecimal digits.")
+            raise RequestError(
+                400, "The nonce must be 128 random bits, written as 32 hexadecimal digits."
+            )
         configuration = post.get("configuration")
         if configuration != self.store.protocol.configuration:
             is_dict = isinstance(configuration, dict)
             difference = self.store.protocol.difference(configuration) if is_dict else "none"
             if difference:
-                raise RequestError(409, f"The report is of another configuration: {difference}.")
+                raise RequestError(
+                    409, f"The report was made with another configuration: {difference}."
+                )
         reports = post["reports"] if "reports" in post else [post["report"]]
         if not isinstance(reports, list) or not reports:
             raise RequestError(400, "Expected a list of reports.")
         return bytes.fromhex(nonce), [self._integers(report) for report in reports]
 
     def _integers(self, report: Any) -> Any:
-        """Return a report as integers; strings may be integers >= 2**53, which JSON rounds."""
+        """Return a report as integers; JSON rounds integers >= 2**53, so these may be strings."""
         items = report if isinstance(report, list) else [report]
         items = [int(x) if isinstance(x, str) and _DIGITS.fullmatch(x) else x for x in items]
         if isinstance(report, list) != self.store.is_row or {*map(type, items)} != {int}:
@@ -268,7 +275,7 @@ class App:
         )
 
     async def _current(self, scope: dict, headers: dict[str, str]) -> dict[str, Any] | None:
-        """Return the results of the last step; the first request after a step computes them."""
+        """Return the published results; the first request after a step of reports computes them."""
         password = headers.get("authorization", "").removeprefix("Bearer ")
         query = parse_qs(scope["query_string"].decode("latin-1"))
         password = password or query.get("token", [""])[0]

@@ -22,7 +22,7 @@ _WORK_SECONDS = 30.0  # for a request and its answer, even if the client reads i
 
 
 class _TimedConnection(H11Protocol):
-    """A connection that is closed if a head is late, or an answer is not read in time."""
+    """A connection that closes if headers arrive late, or the answer is not read in time."""
 
     _timer: Any = None
 
@@ -136,7 +136,7 @@ def serve(
             await server.serve([listening])
             summary = await asyncio.to_thread(app.store.close)
         if app.store.failure is not None:
-            raise OSError(f"The disk has failed, and the server ends: {app.store.failure}")
+            raise OSError(f"The disk has failed, so the server has ended: {app.store.failure}")
         say(summary)
         return server.caught[0] if server.caught else 0
 

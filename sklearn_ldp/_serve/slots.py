@@ -76,7 +76,7 @@ class Slots(NamedTuple):
 
     @classmethod
     def open(cls, path: Path) -> Any:
-        """Open a file from `make`; raise ValueError if it is another file."""
+        """Open a file that `make` wrote; raise ValueError if it is damaged or no file of slots."""
         with open_regular(path) as file:
             try:
                 head = json.loads(file.read(_HEAD))
@@ -116,7 +116,7 @@ class Slots(NamedTuple):
             raise LostError(f"{self.path}: {error.strerror}") from error
 
     def read(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Return the numbers, tags (n,) and records (n, width) of the complete slots."""
+        """Return positions, tags (n,) and records (n, width) of the completely written slots."""
         size = _TAG + self.width + _CRC
         with open_regular(self.path) as file:
             file.seek(_HEAD)

@@ -16,18 +16,18 @@ _FORM = {"format": "sklearn_ldp serve", "version": 1}
 
 
 def write_state(path: Path, protocol: Protocol, content: Any = None, **arrays: np.ndarray) -> None:
-    """Write a file of JSON content and arrays; it is on disk when this returns."""
+    """Write a file of JSON content and arrays; the function returns when the file is on disk."""
     head = {**_FORM, "name": path.name, "configuration": protocol.configuration, "content": content}
     with replacing(path) as file:
         file.write(pack_sealed(head, arrays))
 
 
 def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the content and arrays of a file; raise ValueError if it is damaged or another."""
+    """Return the content and arrays of a file; raise ValueError if it does not match."""
     packed = read_regular(path)
     try:
         if packed[-SEAL_BYTES:] != sha256_seal(packed[:-SEAL_BYTES]):
-            raise ValueError("its SHA-256 differs")
+            raise ValueError("its SHA-256 does not match its content")
         arrays = unpack_arrays(packed)
         head = json.loads(arrays.pop("header").tobytes())
         if not {**_FORM, "name": path.name}.items() <= head.items():
@@ -54,7 +54,9 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         if [(array.dtype.str, array.shape) for array in arrays.values()] != expected:
             raise ValueError(f"its arrays have other types or shapes than arrays of {n} reports")
         if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
-            raise ValueError(f"it has {n} tags for {sizes.sum()} reports, or not in their order")
+            raise ValueError(
+                f"it has {n} tags for {sizes.sum()} reports, or its tags are not sorted"
+            )
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
     except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None

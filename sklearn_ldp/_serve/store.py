@@ -33,7 +33,7 @@ _SALT = 32
 
 
 class Rules(NamedTuple):
-    """Rules that determine when batches are sealed and results change."""
+    """Rules that determine when a batch is sealed, and when the published results change."""
 
     batch_reports: int = 10_000
     batch_seconds: float = 600.0
@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 
 
 class Post(NamedTuple):
-    """Reports that wait for the disk."""
+    """Reports of one request, which wait until the disk has stored them."""
 
     nonce: bytes
     reports: Sequence[Any]  # integers, or lists of integers
@@ -132,7 +132,7 @@ class Store:
         return messages + self._forecast()
 
     def _read(self) -> str:
-        """Continue with the files of an earlier start; return sentences about missing files."""
+        """Load the files of an earlier start; return sentences about missing files."""
         self._worker = ThreadPoolExecutor(1)
         files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
         sealed = sorted(self._own.glob("*.tags"))
@@ -207,16 +207,16 @@ class Store:
 
     @property
     def n_held(self) -> int:
-        """Number of reports in the present file."""
+        """Number of unsealed reports in the file of slots that is written at present."""
         return len(self._tags)
 
     @property
     def n_waiting(self) -> int:
-        """Number of waiting posts."""
+        """Number of posts (requests with reports) that wait for the disk."""
         return self._queue.qsize()
 
     def submit(self, post: Post) -> None:
-        """Queue a post for writing; `deliver` is called later with its ticket."""
+        """Queue a post for writing; its outcome is passed to `deliver` later."""
         self._queue.put(post)
 
     # -- files of an earlier start ------------------------------------------------------------
@@ -281,12 +281,12 @@ class Store:
                 return
 
     def _fail(self, error: Exception) -> None:
-        """End the service: the receiver of outcomes checks for a failure."""
+        """Record a failure of the disk; the server ends when it sees the failure."""
         self.failure = error
         self._deliver([])
 
     def _waiting(self) -> list[Post | None]:
-        """Return all waiting posts, after at most a second; None marks the end."""
+        """Return all waiting posts, after at most a second; None in the list ends the committer."""
         posts = []
         try:
             posts.append(self._queue.get(timeout=1))
@@ -371,7 +371,7 @@ class Store:
 
     # -- the present and the next file of slots ---------------------------------------------------
     def _begin(self, slots: Slots, used: Iterable[int] = (), tags: Iterable[int] = ()) -> None:
-        """Write to a file from now on, and prepare the next file; some slots may be used."""
+        """Write to this file of slots from now on, except its used slots, and prepare a spare."""
         self._present = slots
         self._tags = set(map(int, tags))
         used = set(used)
@@ -380,7 +380,7 @@ class Store:
         self._spare = self._later(self._new)
 
     def _turn(self) -> None:
-        """Seal the present file in the other thread, and continue with the spare file."""
+        """Seal the present file of slots in the other thread, and continue with the spare file."""
         spare = self._spare.result(_RETRY_SECONDS)  # raises OSError if there is no spare file
         self._note({spare.batch_id: None})
         self._present.sync()
@@ -401,7 +401,7 @@ class Store:
         )
 
     def _later(self, work: Callable[..., Any], *args: Any) -> Future:
-        """Do work on the disk in the other thread, again and again while the disk is full."""
+        """Do work on the disk in the sealing thread; repeat it as long as the disk is full."""
 
         def persist() -> Any:
             # Ends: when the disk has room, or the service closes.
@@ -418,7 +418,7 @@ class Store:
         return self._worker.submit(persist)
 
     def _reports(self, records: np.ndarray) -> np.ndarray:
-        """Return reports in canonical form from records."""
+        """Decode stored records, and return the reports in canonical form."""
         rows = np.ascontiguousarray(records).view(self._record)[:, 0]
         columns = [rows[name] for name in self._record.names or ()]
         return self.protocol.check(from_columns(columns, self._fields))
@@ -453,7 +453,7 @@ class Store:
         return slots.remove()
 
     def _note(self, batches: dict[str, int | None]) -> None:
-        """Change the list of batches; a file of slots with 0 reports is removed from it."""
+        """Add batches to the stored list of batches; remove those that have 0 reports."""
         with lock_of(self):
             self._batches = {k: n for k, n in (self._batches | batches).items() if n != 0}
             write_state(self._list, self.protocol, self._batches, salt=self._salt_digest())

@@ -21,7 +21,7 @@ from .._core.support.typing import Metric, Values
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
-    """Return the oracle inside an estimator, and X as the oracle receives it."""
+    """Return an estimator's oracle, and X after the pipeline steps before the oracle."""
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
@@ -134,7 +134,7 @@ class FrequencyScorer(BaseScorer):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
-                "A frequency scorer compares with raw values, but this pipeline reads reports. "
+                "A frequency scorer needs raw values, but this pipeline reads reports. "
                 'Score it with make_held_out_scorer, use input="values" in a simulation, or use '
                 "SyntheticSearch or HeldOutSearch, which need no raw values."
             )
@@ -166,7 +166,7 @@ class FrequencyScorer(BaseScorer):
 
 # -- by reports -------------------------------------------------------------------------------
 def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
-    """Make a scorer for pipelines that read reports; it needs no raw values, costs no privacy.
+    """Make a scorer for pipelines that read reports; it costs no privacy.
 
     The scorer is for GridSearchCV, cross_validate and similar tools, and for pipelines with an
     oracle that has ``input="reports"``. The score is an unbiased estimate of minus the mean squared

@@ -24,7 +24,7 @@ from .._core.support.typing import Frequencies, Values
 
 
 class OneColumn:
-    """A collection of values in a single column, not in a table, over a declared domain."""
+    """Base of collectors whose users have a value of one column, over a declared domain."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -193,7 +193,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return np.bincount(numbers.ravel(), each, domain.size + 1)[1:] / weights.sum()
 
     def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
-        """Return the numbers of each user's categories, from 1, shape (n, any); 0 means none."""
+        """Return the codes plus 1 of each user's categories, padded with 0; (n_users, any)."""
         return codes[:, None] + 1
 
     # -- results of fit ------------------------------------------------------------------------
@@ -204,7 +204,10 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     @property
     def support_counts_(self) -> np.ndarray:
-        """Number of reports that support each category; without p and q, of reports per output."""
+        """Number of reports that support each category.
+
+        A mechanism without p and q has no support, and the counts are the numbers of each output.
+        """
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
@@ -264,6 +267,6 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return FrequencyEstimate(values, domain, noise, oracle, shards, **options)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
-        """Return an unfitted oracle with these parameters, for simulations of the collection."""
+        """Return an unfitted copy of this oracle, which simulations of the collection use."""
         defaults = {"input": "values", "random_state": None, "n_jobs": None}
         return type(self)(**{**parameters, "categories": domain.categories, **defaults})

@@ -35,7 +35,7 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """Return all oracles at a budget, without a domain. The cached objects must not be changed."""
+    """Return one oracle of each kind at a budget, without a domain; do not change the cache."""
     return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 
@@ -46,7 +46,7 @@ class OracleProfile:
     Parameters
     ----------
     total_variance : float
-        n times the sum of the categories' variances (2020 paper, Eq. 5).
+        Number of users n times the sum of the categories' variances.
     minimax_bound : float
         The minimum total variance of any oracle at this budget and domain.
     report_bits : int
@@ -58,7 +58,7 @@ class OracleProfile:
     Attributes
     ----------
     excess : float
-        Relative difference between the total variance and the bound: 0.01 is 1 %.
+        Total variance divided by the bound, minus 1: 0.01 means 1 % above the bound.
     """
 
     total_variance: float
@@ -68,7 +68,7 @@ class OracleProfile:
 
     @property
     def excess(self) -> float:
-        """Relative difference between the total variance and the bound."""
+        """Total variance divided by its lower bound, minus 1."""
         return self.total_variance / self.minimax_bound - 1
 
 
@@ -238,7 +238,7 @@ def best_oracle(
 def compare_oracles(
     epsilon: float, n_categories: int, *, candidates: Sequence[BaseOracle] | None = None
 ) -> dict[str, np.ndarray]:
-    """Profile oracles side by side.
+    """Compare the accuracy and the cost of several oracles.
 
     Parameters
     ----------

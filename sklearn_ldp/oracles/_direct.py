@@ -25,8 +25,8 @@ class GRR(BaseOracle, tag="grr"):
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + d - 1}, \\qquad
               q = \\frac{1}{e^\\epsilon + d - 1},
 
-    (2020 paper, Eq. 1). The variance grows with the number of categories. GRR is the most accurate
-    oracle for few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3, see
+    (T. Wang et al., NDSS 2020, Eq. 1). The variance grows with the number of categories. GRR is the
+    most accurate oracle for few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3, see
     :func:`~sklearn_ldp.best_oracle`). It is more accurate than OUE and OLH if
     ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the estimates sum
     to 1. Plain arrays of reports look the same at every epsilon. Only

@@ -117,7 +117,7 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
 
 class HadamardChannel(IndexChannel, tag="hadamard-channel"):
-    """Report a column of a Hadamard matrix, more likely a column where the category's row is +1."""
+    """Report a column of a Hadamard matrix; columns with +1 in the category's row are likelier."""
 
     n_blocks = 1
     report_name = "column"
@@ -148,7 +148,7 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return block, row + 1
 
     def _in_blocks(self, weights):
-        """Return the weights at the rows of their categories: (..., n_blocks, order)."""
+        """Move the weight of each category to its block and row: (..., n_blocks, order)."""
         blocks = np.zeros((*weights.shape[:-1], self.n_blocks, self.order))
         blocks[..., *self._place(np.arange(self.n_categories))] = weights
         return blocks
@@ -172,11 +172,11 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
 
     @staticmethod
     def _halves(blocks):
-        """Return the sum of each block, for each row of the matrix, over the columns with +1."""
+        """Return, for each block and each row, the sum over the columns in which the row has +1."""
         return (walsh_hadamard(blocks) + blocks.sum(axis=-1, keepdims=True)) / 2
 
     def _member(self, codes, index, sign):
-        """Return the index-th column of the category's block where its row is `sign` (0 is +1)."""
+        """Return the index-th column of the own block with `sign` in the own row (0 means +1)."""
         block, row = self._place(codes)
         pivot = row & -row
         low = index & (pivot - 1)
@@ -197,12 +197,15 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def _supports_of(self, signed, tallies):
-        """Return the supports, from the numbers of reports for a category minus reports against."""
+        """Return supports from the numbers of reports with +1 minus the numbers with -1."""
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
 
 
 class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
-    """Report a column of diagonal Hadamard blocks, likelier in the half of the user's category."""
+    """Report a column of a matrix with Hadamard blocks on its diagonal.
+
+    The columns with +1 in the row of the user's category are likelier.
+    """
 
     # Support counts are signed: reports for a category minus reports of the same block against it.
     # So their noise grows with the frequency of the block.
@@ -234,7 +237,7 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def _per_user(self):
-        """Probabilities of a report in the block of the user's category, and in one other block."""
+        """Probability that a report is in the user's own block, and in each other block."""
         return float(self.inside + self.against), float(2 * self.against)
 
     @property
@@ -244,7 +247,7 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def slope(self):
-        """Slope of the variance in the frequency, for a category that has a block for itself."""
+        """Slope of the variance in the frequency, for a category that is alone in its block."""
         own_block, other_block = self._per_user
         return (own_block - other_block) / float(self.p) ** 2 - 1
 

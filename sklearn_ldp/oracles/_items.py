@@ -30,7 +30,7 @@ _PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to 
 
 
 class SetMechanism:
-    """The base of the two mechanisms of sets: it selects the items that a user reports on."""
+    """Base of the two mechanisms for sets of items; it limits a user to `max_items` items."""
 
     # A user reports on all items in one report, so the covariance of two categories depends on the
     # number of users who have both, which a tally does not contain. Let r be the probability that a
@@ -55,7 +55,7 @@ class SetMechanism:
         return np.empty(0), 0.0, 0.0  # the number of a user's items is unknown
 
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Return `max_items` columns: all items of a user, or a random choice, and zeros."""
+        """Return at most `max_items` items of each user, drawn at random, padded with zeros."""
         # The number of random bits does not depend on the number of items.
         n = len(codes)
         m = self.max_items
@@ -74,7 +74,7 @@ class SetMechanism:
         return slots
 
     def sided(self, codes: np.ndarray, coins: Coins) -> tuple[np.ndarray, np.ndarray]:
-        """Return reports as `privatize` does, and whether each has the larger likelihood."""
+        """Return the reports of `privatize`, and whether each report has the larger likelihood."""
         raise NotImplementedError
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -97,7 +97,10 @@ def _refuse_pairs(frequencies: np.ndarray) -> Any:
 
 
 class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
-    """Report a set of fixed size, exp(epsilon) times as likely if it meets the user's set."""
+    """Report a set of fixed size.
+
+    Sets that share an item with the user's set are exp(epsilon) times as likely as other sets.
+    """
 
     # Places 0 .. d-1 are the categories, and the m other places fill up the sets of users who have
     # fewer items: slot i of a user contains the i-th item, or is place d + i. The slots are ordered
@@ -163,7 +166,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         return self._drawn_sets(codes, coins)[0]
 
     def _drawn_sets(self, codes, coins):
-        """Draw packed sets, and whether each meets its user's items."""
+        """Return drawn sets as packed bits, and whether each contains an item of its user."""
         n = len(codes)
         d = self.n_categories
         m = self.max_items
@@ -191,7 +194,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
-    """Return, for each slot, the proportion of sets of this size that meet this slot first."""
+    """Return, for each slot of a user, the proportion of sets whose first common item is in it."""
     missed = Fraction(1)
     shares = []
     for i in range(max_items):
@@ -202,7 +205,7 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
-    """Return the size of reported sets with minimum variance, if sets are full and uniform."""
+    """Return the reported sets' size of minimum variance, if all users have `max_items` items."""
     # With one item this is the size of `SubsetSelection`. Floats are sufficient, because their
     # errors are far below the difference between two sizes.
     d = n_categories
@@ -287,7 +290,7 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
 
 @lru_cache(maxsize=1 << 10)
 def best_range(max_items: int, epsilon: float) -> int:
-    """Return the hash range of minimum variance: an integer next to the root of a quadratic."""
+    """Return the hash range of minimum variance, an integer next to the optimum over the reals."""
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio = exp_lower_bound(epsilon)
@@ -299,7 +302,7 @@ def best_range(max_items: int, epsilon: float) -> int:
 
 
 class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
-    """The frequency of each item, if a user may have several items: apps, symptoms, languages.
+    """Estimate the frequency of each item if users have several items, such as apps or symptoms.
 
     A value is a set of categories. `fit` and `privatize` accept lists or sets of categories, a
     boolean or sparse matrix with a column for each category, or a column of lists from pandas,
@@ -309,9 +312,9 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     Two mechanisms report on the whole set in one report. The alternatives, a report about one
     random item of each user, or about a sample of a filled-up set, have several times the variance.
 
-    **Subsets** [1]_. A set is filled up with dummies to m = `max_items` of the d + m places, and a
-    report is a set of k places. A report that intersects the set of the user is
-    :math:`e^\\epsilon` times as likely as another report,
+    **Subsets** [1]_. There are d + m places: the d categories and m = `max_items` dummies. A user's
+    set is filled up with dummies to m places, and a report is a set of k places. A report that
+    intersects the set of the user is :math:`e^\\epsilon` times as likely as another report,
 
     .. math:: p = \\frac{e^\\epsilon}{\\Omega} \\frac{k}{d + m}, \\qquad q = \\frac{k - m p}{d},
               \\qquad \\Omega = e^\\epsilon + (1 - e^\\epsilon) \\binom dk / \\binom{d + m}k,
@@ -330,8 +333,8 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
 
     **Users with more than `max_items` items** report on a random selection of `max_items` of them.
     The reports do not reveal the number of such users, and their items are underestimated. From a
-    public guess of the distribution of set sizes, `plan` computes this bias, and which `max_items`
-    is best.
+    public guess of the distribution of set sizes, `plan` computes this bias and the error for each
+    `max_items`.
 
     Sums over several items would count users with two of these items twice. So queries that add up
     items are refused. Post-processors that make the frequencies sum to 1 are also refused. Use
@@ -339,7 +342,7 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     ``simplex=False``.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for the whole set and the number of its items; everything computed from reports is free.
+    user, for the whole set and the number of its items. No operation on reports spends epsilon.
 
     %(parameters)s
     max_items : int, default=5

@@ -19,7 +19,7 @@ _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean
 
 
 class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
-    """`ItemSubsetChannel` over two items for each key: the number is drawn to be low or high."""
+    """`ItemSubsetChannel` with two items per key; a number is randomly rounded to low or high."""
 
     # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
     # without users of both, alpha + beta f for a key of frequency f.
@@ -56,7 +56,7 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the estimates of low and high items, of shape (m, n_keys, 2)."""
+        """Return the estimates of each key's low and high item, of shape (m, n_keys, 2)."""
         return self._unbiased(tallies / sizes[:, None], 1).reshape(len(tallies), -1, 2)
 
     def estimate_decoded(self, tallies, sizes):
@@ -72,15 +72,16 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
     does not have. The categories must be declared; "auto" is refused.
 
     The client replaces each item by one of two virtual items, low or high, at random, such that the
-    expected level is the number. The subsets of :class:`ItemOracle` report on these virtual items.
-    The frequency of an item is the sum of the frequencies of its two virtual items, and the mean is
-    the proportion of the high one. The idea comes from PCKV [1]_, which samples one item of a user.
+    expected value (low is the lower bound, high is the upper bound) is the number. The subsets of
+    :class:`ItemOracle` report on these virtual items. The frequency of an item is the sum of the
+    frequencies of its two virtual items, and the mean is the proportion of high items among them,
+    scaled to the bounds. The idea comes from PCKV [1]_, which samples one item of a user.
 
     `detected` is refused, because a sum of two frequencies is not a count of reports. Use
     simultaneous intervals to find frequencies above 0.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for all their items and numbers. Calls on reports spend nothing.
+    user, for all their items and numbers. No operation on reports spends epsilon.
 
     %(parameters)s
     bounds : (float, float), default=(0, 1)
@@ -164,7 +165,8 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         Returns
         -------
         low, high : ndarray of shape (d,)
-            The ends; they are the bounds if possibly no user has the item.
+            The ends of the intervals. They are the bounds if the reports do not exclude that no
+            user has the item.
 
         Raises
         ------
@@ -186,7 +188,7 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in (low, top))
 
     def _quadratic(self) -> Any:
-        """Return the terms of the means: frequencies of items and of high items, and variances."""
+        """Return each key's frequency, its frequency of high items, and their variances."""
         state: Any = self._fitted("means_")
         channel = state.mechanism
         tallies, sizes = state.decoded

@@ -205,7 +205,7 @@ def _ideal_hash_range(epsilon: float) -> Fraction:
 
 
 def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
-    """Return n times the variance at frequency 0, if each user has m of g values."""
+    """Return n times the variance at frequency 0, if m of the g hash values are a user's own."""
     ratio = exp_lower_bound(epsilon)
     q = Fraction(1, g)
     p = ratio / (m * ratio + g - m)
@@ -213,7 +213,7 @@ def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
 
 
 def best_field_order(epsilon: float) -> int:
-    """Return the best field order next to ``exp(epsilon) + 1``, by variance (2020 paper, Eq. 7)."""
+    """Return the best field order next to ``exp(epsilon) + 1``, by variance."""
     orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
     return min(orders, key=lambda g: hash_variance(g, epsilon))
 
@@ -240,7 +240,7 @@ _MAX_LAW = 1 << 22  # largest space (in vectors) for which covariances are summe
 
 
 class LinearHash(HashReports):
-    """Report a uniform linear function on GF(g)^k, the number of its copy, and its value."""
+    """Report a uniform linear function on GF(g)^k, a copy number, and the function's value."""
 
     field: FiniteField
     n_digits: int
@@ -318,12 +318,12 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return (1 + (g ** (self.n_digits - n_tried) - 1) // (g - 1)) * g
 
     def _n_places(self, n_tried):
-        """Return the number of vectors for scattered categories; few, if prefixes cost work."""
+        """Return the number of vectors for scattered categories; fewer if prefixes are tried."""
         return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vector of each category, as a number."""
+        """The vector of each category, encoded as an integer."""
         return _vectors(self.n_categories, self._n_places(self.n_tried))
 
     @property
@@ -379,7 +379,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.concatenate(tallies)[: self.tally_size]
 
     def _tally_of_prefix(self, reports, prefix):
-        """Return the tally, over the other digits, for categories with this prefix of digits."""
+        """Return the tally by the other digits, for the categories that begin with these digits."""
         g = self.field.order
         n_left = self.n_left
         left = linear_functions(g, n_left)
@@ -442,7 +442,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return super().public_part._replace(collisions=collisions)
 
     def _collisions(self, counts):
-        """Count the functions that map two categories to one value, for each direction v - w."""
+        """For each difference v - w, count the functions that map v and w to the same value."""
         # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
         functions = self.functions
         g = self.field.order
@@ -547,7 +547,7 @@ def _pieces(order: int, n_digits: int, n_categories: int, n_places: int) -> list
 
 
 def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield each code as often as its count, at most `size` codes at a time."""
+    """Yield arrays of at most `size` codes; in total, each code occurs as often as its count."""
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), size):
         stop = min(start + size, int(ends[-1]))
@@ -555,7 +555,7 @@ def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the numbers of n uniform draws in each cell."""
+    """Draw n cells uniformly, and return the number of draws of each cell."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
     total = np.zeros(n_cells, dtype=np.int64)
@@ -570,7 +570,10 @@ _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay i
 
 
 class MixingHash(HashReports, tag="mixing-hash"):
-    """Report a random seed, and its hash of a digest after randomized response over g values."""
+    """Report a random seed and a hash value.
+
+    The hash of the value's digest by this seed is reported after randomized response.
+    """
 
     # A client needs nothing else. The codes are 64-bit digests of the values, so clients need no
     # list of the values.

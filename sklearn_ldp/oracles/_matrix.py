@@ -139,9 +139,9 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
             raise ValueError(
-                "The 'queries' parameter of MatrixOracle must ask for something, got queries of "
-                "rank 0: their answers are known without any report. Pass queries that compare "
-                "categories."
+                "The 'queries' parameter of MatrixOracle must depend on the frequencies, but the "
+                "answers to these queries are known without any report (rank 0). Pass queries that "
+                "compare categories."
             )
         return gram
 
@@ -176,7 +176,7 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
-    """Whether these are the inner products of the queries, up to a factor."""
+    """Whether `gram` has the inner products of the centered queries, up to a factor."""
     rows = queries - queries.mean(axis=1, keepdims=True)
     other = rows.T @ rows
     return bool(np.allclose(gram / np.trace(gram), other / np.trace(other), rtol=0, atol=1e-12))

@@ -115,7 +115,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
-    """Return the field order of minimum total variance among spaces that are quickly decoded."""
+    """Return the field order of minimum total variance among the spaces with fast decoding."""
     spaces = {g: g ** _n_digits(n_categories, g) for g in _ORDERS}
     limit = max(min(spaces.values()), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
     decodable = [g for g, size in spaces.items() if size <= limit]
@@ -130,7 +130,7 @@ _ORDERS = [g for g in range(2, _MAX_FIELD + 1) if prime_power(g) is not None]
 
 
 def _n_digits(n_categories: int, order: int) -> int:
-    """Return the minimum number of digits of vectors with at least this number of points."""
+    """Return the minimum number of digits with which there are at least this many points."""
     return next(t for t in range(2, 65) if (order**t - 1) // (order - 1) >= n_categories)
 
 
@@ -158,7 +158,7 @@ def _products(order: int) -> tuple[int, np.ndarray]:
 
 
 class ProjectiveChannel(IndexChannel, tag="projective-channel"):
-    """Report a point, orthogonal to the category with probability ``threshold / 2**64``."""
+    """Report a point; it is orthogonal to the category with probability ``threshold / 2**64``."""
 
     # Points are vectors with leading digit 1. If the leading 1 is digit m, and the digits below it
     # form the number x, the number of the point is `(g**m - 1) / (g - 1) + x`.
@@ -232,7 +232,7 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @cached_property
     def _listed(self):
-        """Numbers of all points for each category in turn, the orthogonal points first."""
+        """For each category, the numbers of all points; the orthogonal points are first."""
         codes = np.arange(self.n_categories)[:, None]
         sets = [(self._orthogonal, self.n_inside), (self._others, self.n_reports - self.n_inside)]
         rows = [f(*map(np.ravel, np.broadcast_arrays(codes, np.arange(n)))) for f, n in sets]

@@ -97,11 +97,11 @@ class PrefixHash(LinearHash):
 
     @property
     def n_categories(self):
-        """Number of codes with the same digest."""
+        """Number of extensions of a prefix; all these codes share the digest of the prefix."""
         return self.n_extensions
 
     def largest_weight(self, n_targets):
-        """Return a report's maximum contribution to n times the sum of `n_targets` estimates."""
+        """Return the most that one of n reports can add to n * (sum of `n_targets` estimates)."""
         return float(n_targets * (1 - self.q) / (self.p - self.q))
 
     def decode_operations(self, n_samples):
@@ -125,7 +125,7 @@ class PrefixHash(LinearHash):
             yield from np.rint(self.functions.gather(tables))
 
     def support_of(self, tallies: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return, for each tally, the number of reports that support each code, by hashing."""
+        """Hash all codes; return, for each tally, the number of reports that support each code."""
         functions = np.arange(self.n_functions)
         values = (self.hash(functions, code) for code in codes[:, None])
         kinds = (functions * self.field.order + code_values for code_values in values)
@@ -134,7 +134,7 @@ class PrefixHash(LinearHash):
 
 # -- codes of strings -------------------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest below 2**40 of each row, 0 without digits. The protocol includes it."""
+    """Return a digest below 2**40 of each row of digits; the digest of no digits is 0."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -144,7 +144,7 @@ def digest_of_digits(digits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StringPlan:
-    """The design of a string collection: the digits of each part, and its proportion of users."""
+    """The design of a string collection: each part's digits and proportion of the users."""
 
     epsilon: float
     hash_range: int  # number g of values of a digit
@@ -181,7 +181,7 @@ class StringPlan:
 
     @cached_property
     def n_rivals(self) -> np.ndarray:
-        """Number of candidate prefixes of each part, of shape (n_parts,)."""
+        """Number of candidate prefixes that compete in each part, of shape (n_parts,)."""
         # Some sequences of digits are not valid strings: they have letters after the end.
         logs = np.log(self.hash_range) * np.array(self.steps)
         logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
@@ -189,7 +189,7 @@ class StringPlan:
 
     @cached_property
     def noise_levels(self) -> np.ndarray:
-        """Height, in standard errors, above which a part keeps a prefix, of shape (n_parts,)."""
+        """Number of standard errors above which each part keeps a prefix, of shape (n_parts,)."""
         kept = np.full(len(self.steps), self.n_kept / 2)
         kept[-1] = self.n_found / 2
         return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)
@@ -262,7 +262,7 @@ def _null_variance(epsilon: float, order: int) -> float:
 
 @lru_cache(maxsize=64)
 def _orders(epsilon: float, max_order: int) -> list[int]:
-    """Return the field orders that may be the best at a budget, in order of variance."""
+    """Return the field orders that are candidates at a budget, in ascending order of variance."""
     largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(max_order))) + 4, max_order)
     powers = [(n, prime_power(n)) for n in range(2, largest + 1)]
     orders = [n for n, at in powers if at and (at[1] == 1 or n <= MAX_SUGGESTED_POWER)]

@@ -30,7 +30,7 @@ _LEVEL = 0.95  # with this probability, some user has each string of `estimate_`
 
 
 def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[list, np.ndarray]:
-    """Search for the most frequent strings, part by part."""
+    """Search for the most frequent strings; each part extends the prefixes of the part before."""
     # Returns the prefixes kept after each part, in order of evidence, with their letters and an
     # estimate that is biased by selection; and the digits of the strings in the last part.
     plan = domain.plan
@@ -82,7 +82,7 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
 
 
 def _extended(channel, coder, tally, digits, ended, n_best):
-    """Return the best extensions of prefixes: the number of the prefix, the digits, the support."""
+    """Return the best extensions: the prefix that each extends, its digits, and its support."""
     n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), channel.n_extensions)
     powers = channel.field.order ** np.arange(channel.n_digits)[::-1]
     start = digits.shape[1]
@@ -105,7 +105,7 @@ def _extended(channel, coder, tally, digits, ended, n_best):
 
 
 def _told_apart(domain, digits, surest, n_kept, is_last):
-    """Return the letters of the best valid prefixes, without duplicates in the last part."""
+    """Decode the best valid prefixes into letters; drop duplicate strings in the last part."""
     coder = domain.digits
     chosen = {}
     taken: set[Any] = set()
@@ -379,7 +379,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
-        """Return the strings found in a collection; warn once about undetected strings."""
+        """Return the strings found in the reports; warn once about undetected strings."""
         if state in _found:
             return _found[state]
         result = _found.setdefault(state, found_in(state))

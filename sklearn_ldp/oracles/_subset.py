@@ -147,7 +147,10 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
 
 
 class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
-    """Report a uniform set of fixed size, with the user's code with ``threshold / 2**64``."""
+    """Report a uniform set of fixed size.
+
+    The set contains the user's code with probability ``threshold / 2**64``.
+    """
 
     has_two_likelihoods = True
 
@@ -257,7 +260,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return packed if self.is_packed else packed.view(self._unlisted)
 
     def _reports(self, packed):
-        """Write sets as reports."""
+        """Encode sets as reports."""
         return packed if self.is_packed else self._listed(packed)
 
     @cached_property
@@ -293,7 +296,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return reports.astype(self._dtype, copy=False)
 
     def _bits_of(self, lists):
-        """Pack the bits of some lists of codes."""
+        """Convert lists of codes into packed bits."""
         result = np.empty((len(lists), self._n_bytes), dtype=np.uint8)
         for start in range(0, len(lists), _LISTED_ROWS):
             rows = lists[start : start + _LISTED_ROWS].astype(np.intp, copy=False)
@@ -334,7 +337,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 def shared_support(
     others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw the support of each category by the reports of other users, with given sums.
+    """Draw how many reports of users of other categories support each category.
+
 
     Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
     """

@@ -112,7 +112,11 @@ class SUE(BaseOracle, tag="sue"):
 
 
 class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
-    """Report bits: 1 with ``one / 2**64`` at the user's code, with ``zero / 2**64`` elsewhere."""
+    """Report one bit per category.
+
+    The bit of the user's category is 1 with probability ``one / 2**64``, any other bit with
+    probability ``zero / 2**64``.
+    """
 
     has_two_likelihoods = True
 

@@ -174,7 +174,10 @@ def _checked(n_samples: Any, delta: Any) -> tuple[float, float]:
 
 # -- the bound ------------------------------------------------------------------------------------
 class _Blanket(NamedTuple):
-    """Privacy blanket: sums of c(y) over reports y that support both of two values, one or none."""
+    """Privacy blanket of two values, see the notes of `shuffled_epsilon`.
+
+    The fields are sums of c(y) over the reports y that support both values, only one or none.
+    """
 
     epsilon: float
     both: float
@@ -199,7 +202,7 @@ def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
 
 
 def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
-    """Return the privacy blanket of each question, and the probability that a user gets it."""
+    """Return, for each question, its blanket and the probability that a user is asked it."""
     # An oracle has the single key None. So does a survey with several answers in a report.
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
@@ -214,7 +217,7 @@ def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
 
 @lru_cache(maxsize=1 << 10)  # the questions of a survey have few distinct blankets
 def _smallest_epsilon(blanket: _Blanket, share: float, n: float, delta: float) -> float:
-    """Return the smallest epsilon' with a bound of at most delta, and never more than epsilon."""
+    """Return the smallest epsilon' whose bound is at most delta, but at most the epsilon."""
 
     def excess(epsilon: float) -> float:
         # A minimum keeps the ratio finite; for smaller delta, the end of the range is the root.
@@ -260,7 +263,11 @@ def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: flo
 
 
 def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
-    """Return two ends; a sum of n terms is beyond each with at most probability exp(-beyond)."""
+    """Return a lower and an upper end of a sum of n random terms.
+
+    The sum is below the lower end, and above the upper end, each with a probability of at most
+    exp(-beyond).
+    """
     # Chernoff's bound is valid for any rate, so the best of several rates is used. The bound
     # also limits the mean of the part of the sum beyond the upper end: it is at most the upper
     # end times exp(-beyond).
@@ -276,7 +283,7 @@ def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> 
 def _positive_sums(
     places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
-    """Return the mean of the positive part of a sum of n terms, and a bound on rounding errors."""
+    """Return the mean of max(sum, 0) for a sum of n terms, and a bound on its rounding error."""
     # A term has the values `places` on a circle of `size` points with the probabilities
     # `chances`, and is 0 otherwise. The largest sum is `top`.
     rough = np.zeros(size)

@@ -41,7 +41,7 @@ best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 @dataclass(frozen=True)
 class _Request:
-    """A request for a survey's mechanism. Requests with the same `key` need the same mechanism."""
+    """The inputs of a survey's mechanism. Requests with the same `key` share a mechanism."""
 
     survey: Any = field(compare=False)
     domain: Any = field(compare=False)
@@ -84,8 +84,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     Attributes
     ----------
     estimate_ : EstimateSet
-        The raw estimates by name. An estimate has no rows if no user was asked its question. Its
-        repr shows this.
+        The raw estimates by name. An estimate has no rows if no user was asked its question, and
+        its repr then shows this.
     frequencies_ : dict of str to ndarray of shape (d,)
         Unbiased estimates of each column or table that has users; some may be negative.
     sampling_probabilities_ : ndarray of shape (n_questions,)
@@ -157,7 +157,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, View]
     ) -> Mapping[Any, BaseOracle]:
-        """Return the oracles of the questions by name. Searches simulate them. Default: none."""
+        """Return the oracle of each question, by name, for simulations. Default: no oracles."""
         return {}
 
     def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
@@ -193,7 +193,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         }
 
     def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
-        """Return the view of each question, by the name of its estimate."""
+        """Return the view (columns and sizes) of each question, by the name of its estimate."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
             return {key: View.joint((j,), (column.size,)) for j, (key, column) in numbered}
@@ -213,7 +213,8 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         if isinstance(chosen, str) and chosen == "best":
             return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
-            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for {key!r}.'
+            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for column '
+            f'{key!r}. Pass "best" or an oracle such as GRR().'
         )
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
@@ -429,7 +430,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """Return the number of records with each value of each of several views.
+    """For each view (set of columns), count the records with each combination of values.
 
     Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
     """

@@ -164,7 +164,7 @@ class PairTables:
 
 
 class ClassFit:
-    """The fit of mixtures of classes to noisy tables, around known frequencies of the columns."""
+    """Fit of mixtures of classes to noisy tables; the frequencies of the columns are known."""
 
     # The log odds of a category in a class are its log odds in the column plus a parameter. The
     # parameters and the log odds of the classes have a normal prior. Several mixtures are fitted
@@ -219,7 +219,7 @@ class ClassFit:
         return self
 
     def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the frequencies (n_starts, n_values, n_classes) and the sizes of the classes."""
+        """Return frequencies (n_starts, n_values, n_classes), and the classes' proportions."""
         odds = parameters[:, :-1] + self._logs
         odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._column_numbers]
         raised = np.exp(odds)
@@ -228,7 +228,7 @@ class ClassFit:
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
     def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
-        """Return the sum over mixtures of the weighted squares and the prior, and its gradient."""
+        """Return the loss of all mixtures (weighted squares plus prior), and its gradient."""
         parameters = flat.reshape(self._parameters.shape)
         frequencies, shares = self._mixtures(parameters)
         weighted = frequencies * shares
@@ -252,7 +252,7 @@ class ClassFit:
 
     @property
     def mixture(self) -> ClassMixture:
-        """The mean of the mixtures."""
+        """The mean of the fitted mixtures, as one mixture with all their classes."""
         frequencies, shares = self._mixtures(self._parameters)
         columns = np.split(np.concatenate(list(frequencies), axis=1), self._starts[1:])
         return ClassMixture(shares.ravel() / self._n_starts, columns)

@@ -30,7 +30,8 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     Each user draws one of the columns by public probabilities. The user reports their value of
     that column, through the column's own oracle and with the whole budget. This method is more
     accurate than reports on all columns that share the budget: with J columns the noise of a
-    column grows as if there were J times fewer users, and not as if epsilon were J times smaller.
+    column grows as if there were J times fewer users. If the reports shared the budget, it would
+    grow as if epsilon were J times smaller.
     At a large budget, questions about several columns (`n_sampled`) at epsilon / s each are more
     accurate, because an estimate from a part of the users also has the error of drawing this part.
 
@@ -152,7 +153,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return Several.drawn(channels, roots, n_asked)
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
-        """Return the oracle of each column, at its budget."""
+        """Return the oracle of each column, with the budget of its answer as epsilon."""
         choices = self._by_column(self.oracle, domain, "oracle", "best")
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
         return {
@@ -212,7 +213,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
     def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
-        """Return a function of the budget for each column: the total variance of its oracle."""
+        """Return, for each column, a function from a budget to the total variance of its oracle."""
         choices = self._by_column(self.oracle, domain, "oracle", "best")
 
         def variance(key: Any, column: Domain, epsilon: float) -> float:
@@ -340,7 +341,7 @@ def split_budget(
         return error(j, Fraction(n, n_units)) if n else math.inf
 
     def changes(by: int) -> list[float]:
-        """Return the change of each error by one unit; minus infinity if it was infinite."""
+        """Return how each column's error changes by `by` units; -inf if it was infinite."""
         pairs = [(error_with(j, n + by), error_with(j, n)) for j, n in enumerate(units)]
         return [-math.inf if math.isinf(before) else after - before for after, before in pairs]
 

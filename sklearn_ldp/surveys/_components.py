@@ -123,7 +123,7 @@ class Components(Tagged, tag="components"):
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
-        """Return a block of the tables of each shape, with its components."""
+        """Group the tables by shape; return a block for each shape, and the block's components."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
@@ -145,7 +145,7 @@ class Components(Tagged, tag="components"):
     def from_values(
         cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
-        """Return components with these values and precisions.
+        """Make components from their values and precisions.
 
         Shapes: values (n_cells,).
         values: the components, in C order.
@@ -167,7 +167,7 @@ class Components(Tagged, tag="components"):
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return the inverse of the variance of a component, in each direction."""
+        """Return 1 / (variance of a component per degree of freedom)."""
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])
@@ -217,7 +217,7 @@ class Components(Tagged, tag="components"):
 
 
 def centered(values: np.ndarray, axes: Subset) -> np.ndarray:
-    """Return the component of some axes in each of several tables of the same shape."""
+    """For each of several tables of the same shape, return the component of these axes."""
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)
     for axis in range(1, component.ndim):

@@ -1,4 +1,4 @@
-"""Tables that agree with each other: the best linear combination, then without negative cells."""
+"""Make tables agree with each other by linear combination, and remove negative cells."""
 
 from __future__ import annotations
 
@@ -83,23 +83,24 @@ def consistent_tables(
     The nearest tables minimize the sum of squared differences, each divided by the variance of its
     table. Without negative cells this is a quadratic program. It is solved by the alternating
     direction method of multipliers, because both projections have a closed form: the projection
-    onto tables that agree with each other, and the projection of each table onto the simplex. At
-    the end, cells may still be negative by at most 1e-6, or by more if `max_iter` ends the
-    iteration. A mixture with the uniform distribution removes these negative cells, so the
-    resulting tables agree exactly and have no negative cell.
+    onto tables that agree with each other, and the projection of each table onto the simplex. After
+    the last iteration, cells may be as low as -1e-6, or lower if `max_iter` ended the iteration.
+    As a last step, the tables are mixed with the uniform distribution, so the returned tables agree
+    exactly and have no negative cell.
 
     Parameters
     ----------
     sizes : sequence of int
         Number of categories of each column.
     columns : sequence of tuple of int
-        The columns of each table, rising.
+        The positions of the columns of each table, in ascending order.
     values : sequence of ndarray of shape (n_cells,)
         The cells of each table in C order.
     variances : sequence of float
         Variance of a cell of each table, > 0.
     non_negative : bool, default=True
-        Whether to remove negative cells. If False, the result is generalized least squares.
+        Whether to remove negative cells. If False, return the generalized least
+        squares solution.
     max_iter : int, default=300
         Maximum number of iterations.
 
@@ -117,7 +118,7 @@ def consistent_tables(
 def non_negative_tables(
     components: Components, max_iter: int = 300
 ) -> tuple[list[np.ndarray], int]:
-    """Return the nearest tables without negative cells that agree, see `consistent_tables`.
+    """Return the nearest tables that agree and have no negative cell, see `consistent_tables`.
 
     Shapes: -> (n_cells,).
     """
@@ -236,7 +237,7 @@ class Consistent(BaseTableProcessor):
 def agreeing_cells(
     tables: TableSet, cells: dict[Any, np.ndarray], variances: list[float], max_iter: int = 300
 ) -> tuple[dict[Any, np.ndarray], int]:
-    """Return the nearest cells of some tables that agree, and of the single columns in them.
+    """Return the nearest agreeing cells of these tables and of their single columns.
 
     Shapes: cells (n_cells,) -> (n_cells,).
     """

@@ -94,9 +94,9 @@ class LatentClasses(BaseTableProcessor):
 
     Notes
     -----
-    Unpublished. The columns are estimated from all tables (generalized least squares) and by
-    :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares, weighted by the
-    variances of the cells, and fitted again with the variances that the model implies. Its
+    This method is unpublished. The columns are estimated from all tables (generalized least
+    squares) and by :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares,
+    weighted by the variances of the cells, and fitted again with the variances that it implies. Its
     dependence is shrunk towards the product of its columns by Stein's unbiased risk estimate. The
     residuals from the model are shrunk cell by cell, by a factor that is estimated for each table
     from the size of its residuals in comparison with its noise. Each table then moves towards the
@@ -245,7 +245,7 @@ def _pair_derivatives(
     }
 
     def in_units(mixture: ClassMixture) -> dict[int, np.ndarray]:
-        """Return each pair's independent cells and the model's dependence: (2, n_cells)."""
+        """For each pair, return its independent cells and the differences of the model's cells."""
         independent = mixture.shrunk(0.0)
         parts = {}
         for i, scale in scales.items():
@@ -286,7 +286,7 @@ def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
 
 
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
-    """Return the tables that a model is fitted to: the views, or the pairs in larger views."""
+    """Return the tables that a model is fitted to; larger tables are reduced to pairs."""
     sizes = tables.sizes
     views = tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
@@ -316,7 +316,7 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
 
 
 def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
-    """Return the expected squared error of the tables of two columns, see `noise_index`."""
+    """Return the expected squared error of a table of two columns, see `noise_index`."""
     pairs = [table for table in observed if len(table.columns) == 2]
     if not pairs:
         return math.inf
@@ -394,7 +394,7 @@ def _confirmed(
 def _with_residual(
     pair: _PairDerivative, table: np.ndarray, divergence: float, linear: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Return a table plus its shrunk residual from the linear table, and its new divergence."""
+    """Add the shrunk residual to a table; return the table and its new divergence."""
     residual = linear - table
     variance = pair.scale**2
     # The expected squared residual of a cell is assumed to be proportional to its frequency.
@@ -413,7 +413,7 @@ def _confirmed_step(
     target: np.ndarray,
     target_divergence: float,
 ) -> float:
-    """Return the part of the way from a table to the consistent table, in [0, 1]."""
+    """Return the fraction, in [0, 1], by which a table moves to the consistent table."""
     # The part minimizes Stein's unbiased risk estimate, as in `_dependence`. The noise of the
     # estimate has about the variance `length`. The part is reduced by one standard deviation.
     start = table / pair.scale

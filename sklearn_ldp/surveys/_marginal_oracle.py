@@ -109,7 +109,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     See Also
     --------
     Consistent : Makes the tables agree with each other.
-    LatentClasses : Fits a joint model to them.
+    LatentClasses : Fits a joint model to the tables.
     ColumnOracle : Estimates each column alone, with less noise.
 
     Notes
@@ -258,7 +258,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return plan
 
     def _plan_of_method(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """Return the plan of the parameter `method`."""
+        """Return the plan of the questions by the method that `method` selects."""
         if self.method == "auto":
             return best_plans(request)[0]
         if self.method == "split":
@@ -461,7 +461,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     # -- fitted attributes --------------------------------------------------------------------
     @property
     def method_(self) -> str:
-        """The method that asked the users."""
+        """The method of collecting: "split", "fourier" or "joint"."""
         state: Any = self._fitted("method_")
         if _asks_for_parities(state.mechanism):
             return "fourier"
@@ -537,7 +537,7 @@ def compare_methods(
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
-    """Return the views of some questions, from (number of the question, values, noise)."""
+    """Return the view of each question; `estimates` has (question number, values, noise)."""
     # Many mechanisms may be equal, so each total variance is computed once.
     totals = {channel: channel.total_variance() for channel in set(survey.mechanisms)}
     is_parity = _asks_for_parities(survey)
@@ -554,10 +554,10 @@ def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
 
 
 def _asks_for_parities(survey: Any) -> bool:
-    """Return whether users are asked for parities."""
+    """Return whether the questions ask for parities of binary columns."""
     return any(view.is_parity for view in survey.views)
 
 
 def _joint_view(domain: RecordDomain, columns: Subset) -> View:
-    """Return the view of the combinations of some columns."""
+    """Return the view whose values are the combinations of these columns."""
     return View.joint(columns, [domain.sizes[j] for j in columns])

@@ -43,7 +43,7 @@ def table_cells(sizes: Sequence[int], columns: Subset) -> int:
 
 
 def noise_per_dimension(total_variance: float, size: int) -> float:
-    """Return n times the variance of the reports on a table in one direction."""
+    """Return n times the variance per degree of freedom of the reports on a table."""
     # The variance of the reports and of the drawing of the users, under uniform frequencies, is
     # spread over size - 1 directions, because the sum of the cells is known to be 1.
     # total_variance: n times the total variance of the oracle over the cells.
@@ -52,7 +52,7 @@ def noise_per_dimension(total_variance: float, size: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TableRequest:
-    """The requested tables. Its methods are the plans that can collect them."""
+    """A request for tables; its methods return plans that collect them."""
 
     sizes: Sequence[int]  # number of categories of each column
     tables: Sequence[Subset]  # the columns of each requested table, rising; each table once
@@ -133,7 +133,7 @@ class TableRequest:
 
     # -- the noise of the tables --------------------------------------------------------------
     def noise_index(self, n_samples: float) -> float:
-        """Return the expected squared error of the tables without any model.
+        """Return the mean expected squared error of the tables, without any model.
 
         Returns: the mean over the tables, if the users are split optimally and no table is
         used to estimate another table.
@@ -147,7 +147,7 @@ class TableRequest:
         return math.prod(self.sizes[j] - 1 for j in columns)
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
-        """Return a plan with the error of the best linear combination of its tables."""
+        """Make a plan, and compute its error for the best linear combination of its tables."""
         variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
         errors = np.array([components.squared_error(table) for table in self.tables])
@@ -175,7 +175,7 @@ class TableRequest:
         return weights / weights.sum()
 
     def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
-        """Return all pairs of a view and a table within it, as two arrays of positions."""
+        """Return all pairs of a view and a requested table within the view, as two index arrays."""
         places = {table: i for i, table in enumerate(self.tables)}
         orders = sorted({len(table) for table in self.tables})
         pairs = []
@@ -186,7 +186,7 @@ class TableRequest:
         return view_positions, table_positions
 
     def _weights_within(self, views: Sequence[Subset]) -> np.ndarray:
-        """Return the mean weight of the tables within each view, or the minimum if it has none."""
+        """Return, for each view, the mean weight of its tables; the minimum if it has no tables."""
         if np.ptp(self._shares) == 0:
             return np.ones(len(views))
         view_positions, table_positions = self._within(views)
@@ -196,7 +196,7 @@ class TableRequest:
 
 
 def best_plans(request: TableRequest) -> list[TablePlan]:
-    """Return the plans that leave no table without users, sorted by their error."""
+    """Return the plans by ascending error that are expected to leave no table without users."""
     # If no plan is safe, the plans that leave the fewest tables without users.
     candidates = request.candidates()
     fewest = max(min(plan.n_empty for plan in candidates), MAX_RISK)

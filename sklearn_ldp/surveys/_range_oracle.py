@@ -45,13 +45,14 @@ _SHARES = list(product((0.5, 1.0, 2.0), repeat=2))
 
 
 class RangeOracle(BaseOracle, tag="range-oracle"):
-    """Estimate ordered bins such that ranges, prefixes and quantiles are accurate.
+    """Estimate the frequencies of ordered bins with accurate ranges, prefixes and quantiles.
 
     For up to 256 bins, the oracle is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more
     bins, up to 2**20, each user is asked about one level of a tree: their own bin, or a group of
     4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
     The estimate is the best linear combination of all levels (generalized least squares in a
-    tree). The matrix is more accurate if it can be computed. The notes contain expected errors.
+    tree). :class:`~sklearn_ldp.MatrixOracle` is more accurate than the tree, but can be computed
+    for at most 256 bins.
 
     Over a :meth:`~sklearn_ldp.Domain.grid` each user is asked for a cell, a strip or a block of
     cells, or for one of both numbers alone. Of several splits of the users, the oracle chooses the
@@ -73,8 +74,9 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         Kind of reports. "tree" is described above. "square-wave", for up to 2,048 bins, makes
         outputs near the user's own bin more likely. With :class:`~sklearn_ldp.SmoothMLE` it is
         more accurate for means and standard deviations, and for ranges with fewer than 3,000
-        users, unless peaks are narrow. Its intervals of ranges are twice as wide. "auto" uses the
-        square wave for up to 256 bins and fewer than 3,000 expected users.
+        users, unless peaks are narrow. The intervals of "square-wave" for ranges are twice as wide
+        as the intervals of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than
+        3,000 expected users, and otherwise "tree".
     expected_n_users : int or None, default=None
         Expected number of users, which is required for "auto". Specify it before any data are
         collected, because clients and servers must use the same number. Other strategies ignore
@@ -157,7 +159,7 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
 
 
 def _tree(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree in which each level has its most accurate short reports."""
+    """Return the tree; each level has the most accurate mechanism with short reports."""
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
@@ -230,7 +232,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
     def _precisions(self) -> list[float]:
-        """One over the variance of a bin of each level, under uniform frequencies."""
+        """For each level, 1 / (variance of a bin), under uniform frequencies."""
         precisions = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             drawing = 1 / channel.n_categories  # the variance of drawing users, in each direction
@@ -239,7 +241,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
         return precisions
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
-        """Return the least-squares fit of the categories to all levels, with a sum: (.., d)."""
+        """Fit the categories, with the sum `total`, to all levels by least squares: (.., d)."""
         # Up the tree: the value of a bin is averaged with the sum of the bins below it.
         values = levels[-1]
         variance = np.full(self.n_categories, 1 / self._precisions[-1])
@@ -345,7 +347,7 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
             yield channel, pi, self._on_level(frequencies, j)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Yield answers to the fit, of shape (.., d), as answers to the estimate of each level.
+        """Yield, for each level, the queries on its estimate that equal the queries on the fit.
 
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """
@@ -365,12 +367,12 @@ class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
 
 
 def _binned(values: np.ndarray, width: int) -> np.ndarray:
-    """Return sums of `width` neighbors along the last axis. The last sum may have fewer terms."""
+    """Sum groups of `width` neighbors along the last axis; the last group may be smaller."""
     return np.add.reduceat(values, np.arange(0, values.shape[-1], width), axis=-1)
 
 
 def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
-    """Return each value `width` times along the last axis, cut to a size."""
+    """Repeat each value `width` times along the last axis, and keep the first `size` values."""
     return np.repeat(values, width, axis=-1)[..., :size]
 
 

@@ -111,14 +111,14 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @property
     def epsilon(self) -> float:
-        """Maximum log ratio of two probabilities in a row; infinite if it is not private."""
+        """Maximum log ratio of two probabilities in a row; infinite without privacy."""
         minima = self.channel.min(axis=1)
         maxima = self.channel.max(axis=1)
         return float(np.log(maxima / minima).max()) if minima.all() else math.inf
 
     @property
     def efficiency(self) -> float:
-        """The proportion of its respondents that the best design of its epsilon would need."""
+        """Proportion of this design's respondents that the best design of equal epsilon needs."""
         if math.isinf(self.epsilon):
             return 0.0
         d = self.channel.shape[1]
@@ -204,8 +204,8 @@ class ResponseDesign(Tagged, tag="response-design"):
         mechanism = MatrixChannel(self.integers)
         if estimate.shape != (1, mechanism.n_categories) or not estimate.is_raw:
             raise ValueError(
-                "ResponseDesign.sensitivity needs one raw estimate by the oracle of this design, "
-                f"got {estimate!s}".partition("\n")[0]
+                "ResponseDesign.sensitivity needs one raw estimate (not post-processed) by the "
+                f"oracle of this design, got {estimate!s}".partition("\n")[0]
             )
         if estimate.oracle is not None:  # otherwise the design of the estimate is unknown
             integers = getattr(estimate.oracle.protocol().mechanism, "integers", None)
@@ -257,12 +257,12 @@ class ResponseDesign(Tagged, tag="response-design"):
     # -- by name --------------------------------------------------------------------------------
     @classmethod
     def _binary(cls, no: float, yes: float, name: str, wording: str) -> Self:
-        """Return a design of two answers and outputs, from the probability of "yes" given each."""
+        """Return a design of two answers and outputs; `no`, `yes`: P("yes") given this answer."""
         return cls([[1 - no, 1 - yes], [no, yes]], name, wording)
 
     @classmethod
     def warner(cls, p: float) -> Self:
-        """Mirrored questions: with probability p a card asks for the trait, otherwise for its lack.
+        """Mirrored questions: a card asks for the trait with probability p, otherwise for its lack.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @classmethod
     def crosswise(cls, p: float) -> Self:
-        """Crosswise model: are the answers to a harmless and to the sensitive question the same.
+        """Crosswise model: respondents say whether their answers to two questions are the same.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @classmethod
     def triangular(cls, p: float) -> Self:
-        """Triangular model: does a respondent have a harmless trait, the sensitive trait or both.
+        """Triangular model: respondents say whether they have at least one of two traits.
 
         Not private: "neither" reveals that the respondent does not have the sensitive trait.
 

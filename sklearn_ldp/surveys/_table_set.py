@@ -142,7 +142,7 @@ class TableSet(EstimateSet, tag="table-set"):
         }
 
     def row(self, name: Any) -> np.ndarray:
-        """Return the cells of a table that has a single estimate.
+        """Return the cells of a table whose estimate has exactly one row.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            If the table has no users or several estimates.
+            If the table has no users, or its estimate has several rows.
         """
         values = self[name].values
         if len(values) == 1:
@@ -275,20 +275,21 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            For the reasons of `answer`, or if no table has all the columns, or if the tables are
-            post-processed (``Consistent(non_negative=False)`` has intervals).
+            In the cases in which `answer` raises it, if no table has all the columns, or if the
+            tables are post-processed, except by ``Consistent(non_negative=False)``.
         """
         codes = self._codes(conjunction)
         name = self._covering(codes)
         if name is None:
             raise ValueError(
-                "A joint model has no intervals. Use the columns of one table, such as "
-                f"{next(reversed(self._parts))!r}, in a set that is not post-processed."
+                "Answers from a joint model have no intervals. To get intervals, use a table set "
+                "before post-processing, and ask only about columns of one table, such as "
+                f"{next(reversed(self._parts))!r}."
             )
         return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
 
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
-        """Return the allowed codes, by the position of the column."""
+        """Return the codes that a conjunction allows, by the position of their column."""
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(
                 "A conjunction must be a mapping like {'sex': 0, 'age': [1, 2]}, got "
@@ -302,13 +303,13 @@ class TableSet(EstimateSet, tag="table-set"):
                 raise ValueError(f"There is no column {key!r}. The columns are {columns}.")
             listed = list(wanted) if isinstance(wanted, (list, np.ndarray, range)) else [wanted]
             if not listed:
-                raise ValueError(f"The condition on {key!r} lists no category.")
+                raise ValueError(f"The condition on {key!r} lists no category. List at least one.")
             encoded = self.domain.columns[key].encode(listed, f"The condition on {key!r}")
             codes[places[key]] = np.unique(encoded)
         return codes
 
     def _covering(self, codes: dict[int, np.ndarray]) -> Any:
-        """Return the name of the least noisy table with these columns, or None for the model."""
+        """Return the name of the least noisy table with these columns; None means the model."""
         fitting = [
             name
             for name, columns in self.columns_of.items()
@@ -330,7 +331,7 @@ class TableSet(EstimateSet, tag="table-set"):
         return n_cells * (1.0 if noise is None else float(np.mean(noise.std)) ** 2)
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
-        """Return the query of a conjunction over the cells of a table."""
+        """Return a row of 0 and 1: whether each cell of the table satisfies the conjunction."""
         sizes = {j: self.sizes[j] for j in self.columns_of[name]}
         row = np.zeros(list(sizes.values()))
         row[np.ix_(*(codes.get(j, np.arange(size)) for j, size in sizes.items()))] = 1
@@ -451,7 +452,7 @@ class TableSet(EstimateSet, tag="table-set"):
 
 
 def _check_divisors(frequencies: np.ndarray, condition: Any) -> None:
-    """Raise an error if a frequency to divide by is not above 0."""
+    """Raise ValueError if a frequency that is a divisor is not above 0."""
     if not np.all(frequencies > 0):
         raise ValueError(
             f"Frequencies among users by {condition!r} need an estimated frequency > 0 of these "

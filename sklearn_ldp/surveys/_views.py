@@ -1,4 +1,4 @@
-"""Views: independent estimates of tables or parities, and the noise of their combinations."""
+"""Views (estimates of tables or parities from different users), and combinations of views."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TableView(Tagged, tag="table-view"):
 
     @cached_property
     def variance(self) -> float:
-        """Variance of the estimate in each direction, under uniform frequencies."""
+        """Variance per degree of freedom of the estimate, under uniform frequencies."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 
@@ -103,7 +103,7 @@ def combined_tables(
 
 @dataclass(eq=False)
 class TableLaw(Uncached, tag="table-law"):
-    """The errors of a table that is the best linear combination of independent views."""
+    """The noise of a table that is the best linear combination of independent views."""
 
     # An answer is a sum over the views, and its variance is the sum of the variances of the views.
     # These depend on the frequencies of the views' own cells, which the best tables provide.
@@ -178,7 +178,7 @@ class TableLaw(Uncached, tag="table-law"):
         return math.prod(self._sizes[j] for j in columns)
 
     def _shared_components(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
-        """Return the components of rows over some columns' cells that the table also has."""
+        """Return those components of rows (over the cells of `columns`) that the table has too."""
         cells = rows.reshape(-1, *(self._sizes[j] for j in columns))
         components = {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -190,7 +190,7 @@ class TableLaw(Uncached, tag="table-law"):
     def _transferred(
         self, components: dict[Subset, np.ndarray], columns: Subset, variance: float
     ) -> np.ndarray:
-        """Return rows over the cells of some columns, made of components of another table."""
+        """Build rows over the cells of `columns` from components of another table."""
         shape = tuple(self._sizes[j] for j in columns)
         total = np.zeros(())
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -203,7 +203,7 @@ class TableLaw(Uncached, tag="table-law"):
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
     def pull(self, rows: Any) -> list[np.ndarray]:
-        """Return answers to the table as answers to the estimates of all views.
+        """Convert queries on the table into equivalent queries on the estimates of all views.
 
         Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
         """

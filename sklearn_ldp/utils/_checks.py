@@ -251,7 +251,7 @@ def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Except
 
 # -- oracles ----------------------------------------------------------------------------------
 class _ScriptedCoins(Coins):
-    """Random bits that follow a script; record each outcome, and the probability of all of them."""
+    """Random bits that follow a script, with the probability of its outcomes."""
 
     def __init__(self, script: list[int]):
         self.script = script
@@ -374,19 +374,19 @@ def _enumerable(oracle: BaseOracle) -> Channel:
 
 
 def check_exact_epsilon(oracle: BaseOracle) -> None:
-    """Assert by enumeration that no report separates two values by more than exp(epsilon)."""
+    """Assert that no report is more than exp(epsilon) times likelier for one value than another."""
     # The likelihood ratio of every report under every pair of values is compared as a rational
     # number. The maximum must not exceed exp(epsilon), and must not be smaller by more than 1e-12.
     check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
 
 
 def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
-    """Assert the exact epsilon of any mechanism over any codes, such as whole records."""
+    """Assert by enumeration that a mechanism has exactly this epsilon over these codes."""
     _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
 
 
 def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> None:
-    """Assert epsilon from the distributions of reports; `is_whole` forbids wasted budget too."""
+    """Assert that distributions of reports keep epsilon and, if `is_whole`, use all of it."""
     _assert_laws(laws)
     chances = ([law[report] for law in laws] for report in laws[0])
     worst = max(max(by_code) / min(by_code) for by_code in chances)
@@ -407,7 +407,7 @@ def _assert_laws(laws: list[_Law]) -> None:
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert by enumeration that no report separates two whole records by more than epsilon."""
+    """Assert that no report is over exp(epsilon) times likelier for one record than another."""
     # Two records may differ in every column. The maximum ratio over all pairs of records must not
     # exceed exp(epsilon), and must not be smaller by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
@@ -415,7 +415,7 @@ def check_exact_epsilon_of_records(oracle: Any) -> None:
 
 
 def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
-    """Assert by enumeration that every public part that a collector may assign keeps epsilon."""
+    """Assert that epsilon holds for every public part that a collector may assign to a user."""
     # Given the public part, no report may separate two values by more than exp(epsilon), and each
     # report must contain that part. If parts are drawn as clients draw them, reports must have the
     # distribution of `privatize`. Oracles that do not support assigned parts pass.
@@ -595,7 +595,7 @@ def _assert_covariance(enumeration: _Enumeration) -> None:
 
 
 def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
-    """Assert epsilon and support at other epsilons and domains, and that users are independent."""
+    """Assert privacy and support at other epsilons and domains, and that users are independent."""
     # If there are few random outcomes, they are enumerated for the first, a middle and the last
     # category. Settings that the oracle refuses are skipped.
     large, few = getattr(oracle, "_checked_sizes", (130, 3))  # 130 does not fit into seven bits
@@ -709,7 +709,7 @@ _RECORDS = np.array(
 
 
 class _Case(NamedTuple):
-    """Test users of an oracle: two domains, all values, a histogram, and malformed values."""
+    """Test data of an oracle: two domains, valid values, a histogram, and malformed values."""
 
     domain: Any
     other_domain: Any
@@ -719,7 +719,7 @@ class _Case(NamedTuple):
 
 
 def _case(oracle: Any) -> _Case:
-    """Return test users of an oracle of categories, of several columns, or of a number."""
+    """Return test data for an oracle of categories, of several columns, or of numbers."""
     malformed: list[Any]
     if _declares(oracle) == "domains":
         outside = _RECORDS.copy()
@@ -749,7 +749,7 @@ def _small(oracle: Any, **parameters: Any) -> Any:
 
 
 def _content(oracle: Any) -> tuple[int, list]:
-    """Return the number of users, and the counts."""
+    """Return the number of users and the counts that an oracle has collected."""
     counts = oracle.__collector__().state("counts").counts
     return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
@@ -804,7 +804,7 @@ def check_client_needs_no_fit(oracle: Any) -> None:
 
 
 def check_batches_add_up(oracle: Any) -> None:
-    """Assert that reports give the same counts in any order, in any split, and within `fit`."""
+    """Assert that counts do not depend on the order or batches of reports, and equal `fit`'s."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
@@ -817,7 +817,7 @@ def check_batches_add_up(oracle: Any) -> None:
 
 
 def check_merge(oracle: Any) -> None:
-    """Assert that merged servers equal one server, and that other configurations are refused."""
+    """Assert that merging servers adds up their counts, and refuses another configuration."""
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     first, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
@@ -868,7 +868,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
 
 
 def check_randomness(oracle: Any) -> None:
-    """Assert that equal seeds give equal reports, None gives others, and generators advance."""
+    """Assert that equal seeds give equal reports, and that None and generators give new ones."""
     values = _case(oracle).values
     first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
     assert np.array_equal(first, again), "a seed does not reproduce the reports"
@@ -947,7 +947,7 @@ class _Slow:
 
 
 def check_threads(oracle: Any) -> None:
-    """Assert that no users are lost if threads add reports meanwhile, and that fit replaces all."""
+    """Assert that no user is lost if several threads add reports, and that fit replaces all."""
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
     batch = _small(oracle).aggregate(reports)
@@ -989,7 +989,7 @@ def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) ->
 
 
 def check_containers(postprocessor: BasePostProcessor) -> None:
-    """Assert that estimates in give estimates out with their noise, and the input is unchanged."""
+    """Assert that `transform` returns estimates with noise, and leaves its input unchanged."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
@@ -1066,7 +1066,7 @@ def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
 
 
 def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
-    """Assert that the order of the categories does not matter."""
+    """Assert that reordering the categories only reorders the result."""
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
@@ -1077,7 +1077,9 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
-    """Assert that the larger of two estimates never becomes the smaller (2020 paper, Table I)."""
+    """Assert that post-processing never reverses the order of two estimates."""
+    # T. Wang et al., "Locally differentially private frequency estimation with consistency",
+    # NDSS 2020, Table I.
     estimate = _estimates(3)
     result = _processed(postprocessor, estimate)
     for before, after in zip(estimate.values, result, strict=True):
@@ -1086,7 +1088,7 @@ def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
 
 
 def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
-    """Assert finite results if all estimates are negative, equal, or sum to 1 exactly."""
+    """Assert finite results for estimates that are all negative, all equal, or sum to exactly 1."""
     rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
     estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
     for row in estimate:

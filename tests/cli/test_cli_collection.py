@@ -506,7 +506,10 @@ def test_a_client_tests_itself(given, tmp_path, capsys, monkeypatch):
         (["--self-test", "--oracle", "projective-geometry-response"], "Use GRR, SUE"),
         (["--self-test", "--open", "--oracle", "grr"], "--open needs --oracle olh"),
         (["--open"], "--output"),
-        (["--output", "client.mjs"], "--categories FILE, or --open"),
+        (
+            ["--output", "client.mjs"],
+            "--categories FILE. If the possible answers cannot be listed, use --open",
+        ),
         (["--open", "--output", "client.js"], "must end in .mjs"),
         (["--open", "--output", "x.mjs", "--most-epsilon", "2"], "epsilon_forever"),
     ],

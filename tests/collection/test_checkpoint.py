@@ -91,7 +91,7 @@ def test_every_flipped_bit_and_every_truncation_is_detected(tmp_path, step):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="is damaged or cut short: its SHA-256"):
+        with pytest.raises(CheckpointError, match="the SHA-256 does not match"):
             loaded(path)
     for length in range(0, len(content), step):
         path.write_bytes(content[:length])

@@ -88,7 +88,7 @@ def test_signed_checkpoints(tmp_path):
     assert Aggregator.load(state, ORACLE, key=KEY).n_samples == 200
     aggregate(written(tmp_path / "b.jsonl", **second), ORACLE, checkpoint=state, key=KEY)
     assert Aggregator.load(state, ORACLE, key=KEY).n_samples == 300
-    with pytest.raises(CheckpointError, match="or it was made with another key"):
+    with pytest.raises(CheckpointError, match="or was written with another key"):
         Aggregator.load(state, ORACLE, key=OTHER)
 
 

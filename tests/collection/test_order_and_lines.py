@@ -508,7 +508,9 @@ def test_a_signed_checkpoint_asks_for_its_key(tmp_path):
     with pytest.raises(CheckpointError, match="is signed and its key is missing") as info:
         aggregate(iter([]), YES_NO, checkpoint=state)
     assert "earlier" not in str(info.value)
-    with pytest.raises(CheckpointError, match="another key.*until you have tried its key.*again"):
+    with pytest.raises(
+        CheckpointError, match="another key.*retry with the key it was written with.*again"
+    ):
         aggregate(iter([]), YES_NO, checkpoint=state, key=KEY[::-1])
     assert Aggregator.load(state, YES_NO, key=KEY).n_samples == 2
     # The negative control: one that is not signed is not taken for one that is.

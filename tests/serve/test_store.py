@@ -384,7 +384,9 @@ def test_older_tags_alone_show_no_collection(own):
     as_by_an_older_release(own)
     for path in own.glob("*.slots"):
         path.unlink()
-    with pytest.raises(ValueError, match=r"tags is damaged or was changed \(its SHA-256 differs"):
+    with pytest.raises(
+        ValueError, match=r"tags is damaged or was changed \(its SHA-256 does not match"
+    ):
         reopened(own)
 
 

@@ -216,7 +216,7 @@ def test_values_that_are_refused_change_nothing(X, message):
         ({"domains": {"sex": 1, "age": 5}}, "in the column 'sex', needs at least 2 categories"),
         ({"domains": {"sex": "open"}}, "needs a list of categories"),
         ({"oracle": {"wage": GRR()}}, "got oracle for 'wage', which is not one of its columns"),
-        ({"oracle": {"age": 3}}, "an oracle for each column, got 3 for 'age'"),
+        ({"oracle": {"age": 3}}, "an oracle for each column, got 3 for column 'age'"),
         ({"oracle": "OLH"}, "'oracle' parameter"),
         ({"weights": [1, 2]}, "weight > 0 for each of its 3 columns"),
         ({"weights": {"age": 0}}, "weight > 0"),

@@ -246,7 +246,7 @@ def test_what_rectangles_refuse():
         estimate.answer(between([((0, 4), (-3, 0))]))
     with pytest.raises(ValueError, match=r"needs an estimate of the cells of two numbers"):
         estimate.answer(rectangles(3))
-    with pytest.raises(ValueError, match="pairs with a larger second number"):
+    with pytest.raises(ValueError, match="a stop that is larger than the start"):
         between([((0, 4), (3, 0))])
     with pytest.raises(ValueError, match="outside of the bins"):
         FrequencyEstimate([np.full(48, 1 / 48)], GRID).answer(between([((9, 10), (0, 1))]))

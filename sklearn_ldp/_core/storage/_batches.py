@@ -106,8 +106,8 @@ def source_of(batch_id: str) -> str:
     Returns
     -------
     str
-        The source, such as ``relay-7``. All ids without a slash have the source "", so that
-        omitting the slash does not avoid a limit.
+        The source, such as ``relay-7``. All ids without a slash share the source "", so
+        clients cannot escape the limits per source by omitting the slash.
     """
     return batch_id.partition("/")[0] if "/" in batch_id else ""
 
@@ -183,7 +183,11 @@ class Caps:
         """
         most, least = self.max_batch_reports, self.min_batch_reports
         if most is not None and n_samples > most:
-            raise _refused(batch_id, f"it has {n_samples} reports, at most {most} are accepted")
+            raise _refused(
+                batch_id,
+                f"it has {n_samples} reports, but at most {most} are accepted. Split it into "
+                "smaller batches",
+            )
         if least is not None and n_samples < least:
             text = f"it has {n_samples} reports, at least {least} are expected"
             why = "because a small batch reveals much about its users. Send it together with others"
@@ -255,7 +259,7 @@ class Key:
         return "Key(...)"
 
     def tag(self, kind: str, content: bytes) -> str:
-        """Return the tag of some content, as 64 hexadecimal digits.
+        """Return the keyed signature (tag) of a content, as 64 hexadecimal digits.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ class Header:
         return self.sha256
 
     def signed(self, key: Key | None) -> Header:
-        """Return the header with a tag, if there is a key."""
+        """Return the header with a signature if there is a key, otherwise return it unchanged."""
         return self if key is None else replace(self, tag=key.tag("reports", self._content()))
 
     def refuse_unsigned(self, key: Key | None) -> None:

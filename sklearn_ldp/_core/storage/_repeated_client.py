@@ -281,7 +281,7 @@ class RepeatedClient(BaseClient):
 
 
 def _are_below(numbers: list[Any], high: int) -> bool:
-    """Whether all items are integers from 0 to below a number."""
+    """Whether all items are integers that are at least 0 and less than `high`."""
     return all(type(number) is int and 0 <= number < high for number in numbers)
 
 

@@ -69,7 +69,7 @@ class Tally:
 
     @property
     def tallies(self) -> np.ndarray:
-        """Sum of the tallies of each shard's reports, int64 of shape (n_shards, tally_size)."""
+        """For each shard, the sum of its reports' tallies; int64 (n_shards, tally_size)."""
         return self.counts.tallies[0]
 
     @property

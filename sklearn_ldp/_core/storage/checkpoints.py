@@ -169,9 +169,9 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
             )
         seal_name, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path} is damaged or cut short: its {seal_name} differs (or it was made with {other} "
-            "key). Keep the file until you have tried its key. Otherwise restore an earlier "
-            "checkpoint and add the missing batches again."
+            f"{path}: the {seal_name} does not match, so the file is damaged or cut short, or was "
+            f"written with {other} key. Keep the file, and retry with the key it was written with. "
+            "If that fails, restore an earlier checkpoint and add the missing batches again."
         )
     try:
         return _unpacked(_members(content), protocol, seal)
