@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.domains import Domain, RecordDomain
+from .._core.domains import Domain, RecordDomain, columns_of
 from .._core.domains.values import (
     declared_levels,
     exact_array,
@@ -248,7 +248,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         if self.classes is None:
             warn_of_learned(self._name, "the classes", "classes", self.random_state)
         survey = self._survey(features, np.unique(labels) if self.classes is None else self.classes)
-        columns = features.columns_of(X, self._name)
+        columns = columns_of(features, X, self._name)
         check_consistent_length(columns[0], labels)
         self._warn_of_refit(self.random_state)
         try:

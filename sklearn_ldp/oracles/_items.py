@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.domains import Categories, Domain, ItemDomain
+from .._core.domains import Categories, Domain, ItemDomain, closed_domain, word_digests
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
 from .._core.mechanisms.laws import choice_entropy
@@ -448,7 +448,7 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         3
         """
         weights = np.asarray(sizes, dtype=np.float64)
-        domain = self._domain().closed()
+        domain = closed_domain(self._domain())
         items = np.arange(len(weights))
         mean = items @ weights / max(weights.sum(), 1e-300)
         f = mean / domain.size if frequency is None else frequency
@@ -484,4 +484,4 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
             return ItemSubsetChannel(domain.size, m, self.epsilon)
         g = best_range(m, self.epsilon)
         client = SetHash(g, m, group_threshold(self.epsilon, m, g - m))
-        return client if domain.is_open else ItemHashChannel(domain.word_digests(), client)
+        return client if domain.is_open else ItemHashChannel(word_digests(domain), client)

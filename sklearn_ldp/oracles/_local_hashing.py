@@ -12,7 +12,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.domains import Categories
+from .._core.domains import Categories, word_digests
 from .._core.mechanisms.channel import Channel, HashReports, IndependentChannel
 from .._core.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
 from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy
@@ -149,7 +149,7 @@ class OLH(BaseOracle, tag="olh"):
         if is_linear:
             return LinearHashChannel(domain.size, FiniteField(g), threshold)
         client = MixingHash(g, threshold)
-        return client if domain.is_open else MixingHashChannel(domain.word_digests(), client)
+        return client if domain.is_open else MixingHashChannel(word_digests(domain), client)
 
 
 class BLH(BaseOracle, tag="blh"):

@@ -236,8 +236,8 @@ class PrefixDomain(StringDomain):
     def _key(self):
         return *super()._key, self.plan.hash_range, self.plan.steps
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        letters = super().encode_columns(columns, name)
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+        letters = super()._encode_columns(columns, name)
         pieces = np.split(letters, range(_ROWS, len(letters), _ROWS))
         return np.concatenate([self.codes(self.digits.digits(piece)) for piece in pieces])
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.domains import encode_columns
 from .._core.domains.values import as_columns, column_names
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.lifecycle import check_weights
@@ -67,6 +68,6 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
 
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
     """Return the frequency of each category of an estimate among the values."""
-    codes = estimate.domain.encode_columns(columns, name)
+    codes = encode_columns(estimate.domain, columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

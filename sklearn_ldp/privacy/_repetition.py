@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from .._core.domains import closed_domain
 from .._core.domains.values import in_order
 from .._core.mechanisms.chain import Chain
 from .._core.mechanisms.coins import TWO_64, SeededCoins
@@ -92,7 +93,7 @@ def repeated_collection_risk(
             "ItemOracle. Use an oracle for one category per user, such as GRR or OLH."
         )
     chain = None if epsilon_forever is None else memo
-    prior = _prior(frequencies, protocol.domain.closed().categories)
+    prior = _prior(frequencies, closed_domain(protocol.domain).categories)
     if chain is not None and chain.share in (0, TWO_64):  # later reports reveal nothing new
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
         return np.repeat(once, n_rounds)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import clone
 
+from .._core.domains import encode_columns
 from .._core.domains.values import as_vector
 from .._core.support.random import RandomState, as_generator
 from ..oracles import BaseOracle
@@ -127,7 +128,7 @@ def audit_epsilon(
     domain = protocol.domain
     channel: Any = protocol.mechanism
     pair = tuple(domain.categories[[0, -1]].tolist()) if pair is None else pair
-    codes = [int(domain.encode_columns([as_vector([value])], protocol.name)[0]) for value in pair]
+    codes = [int(encode_columns(domain, [as_vector([value])], protocol.name)[0]) for value in pair]
     mechanism = oracle.privatize if mechanism is None else mechanism
     hits = [0, 0]
     for i, value in enumerate(pair):

@@ -20,6 +20,7 @@ from scipy import stats
 from serving import patience
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, ItemOracle, SubsetSelection
+from sklearn_ldp._core.domains import word_digests
 from sklearn_ldp._core.domains.canonical import word_digest
 from sklearn_ldp._core.mechanisms.coins import ByteCoins
 from sklearn_ldp._core.storage.clients import (
@@ -73,7 +74,7 @@ def test_the_format_is_that_of_the_committed_vectors(name):
         protocol = oracle.protocol()
         assert case["version"] == 1
         assert case["mechanism"] == client_mechanism(protocol)
-        digests = [] if protocol.domain.is_open else protocol.domain.word_digests().tolist()
+        digests = [] if protocol.domain.is_open else word_digests(protocol.domain).tolist()
         for text, code, report in case["rows"]:
             coins = ByteCoins(bytes.fromhex(text))
             if isinstance(code, str):  # the digest of a value, which a list of them has a place for

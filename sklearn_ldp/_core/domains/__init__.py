@@ -4,11 +4,16 @@ from ._domain import (
     Categories,
     Domain,
     StringDomain,
+    closed_domain,
     codes_on_client,
+    columns_of,
     digest_causes,
+    encode_columns,
     ends_of,
     has_bins,
     is_log,
+    n_clipped,
+    word_digests,
 )
 from ._items import ItemDomain, KeyValueDomain
 from ._lists import range_names

@@ -626,7 +626,7 @@ class Domain(Uncached, tag="domain"):
         place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
         return None if place < 0 or number != number else place
 
-    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+    def _n_clipped(self, columns: list[np.ndarray]) -> int | None:
         """Return the number of users' numbers outside of the bounds, which `encode_columns` clips.
 
         Parameters
@@ -639,7 +639,7 @@ class Domain(Uncached, tag="domain"):
         int or None
             The number of clipped values; None if no column has bins with ``clip=True``.
         """
-        counts = [bins.n_clipped(x) for bins, x in self._binned(columns) if bins.clip]
+        counts = [bins._n_clipped(x) for bins, x in self._binned(columns) if bins.clip]
         return sum(counts) if counts else None
 
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
@@ -689,7 +689,7 @@ class Domain(Uncached, tag="domain"):
             return f"Domain({self._factors[0].shown})"
         return f"Domain({' x '.join(f'({factor.shown})' for factor in self._factors)})"
 
-    def closed(self) -> Domain:
+    def _closed(self) -> Domain:
         """Return the domain itself; raise ValueError if it is open and so lists no categories.
 
         Returns
@@ -725,9 +725,9 @@ class Domain(Uncached, tag="domain"):
         ValueError
             If a value is not a category.
         """
-        return self.encode_columns(self.columns_of(X, name), name)
+        return self._encode_columns(self._columns_of(X, name), name)
 
-    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+    def _columns_of(self, X: Values, name: str) -> list[np.ndarray]:
         """Split users' values into columns, in the form that `encode_columns` expects.
 
         Parameters
@@ -744,7 +744,7 @@ class Domain(Uncached, tag="domain"):
         """
         return as_columns(X, name)
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         """Return the code of each user's value, like `encode`, from separate columns.
 
         Parameters
@@ -793,7 +793,7 @@ class Domain(Uncached, tag="domain"):
         """
         return self.categories[np.asarray(codes)]
 
-    def word_digests(self) -> np.ndarray:
+    def _word_digests(self) -> np.ndarray:
         """Return a 64-bit hash of each category, which is the input of oracles' hash functions.
 
         Returns
@@ -883,13 +883,13 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
     def __init__(self) -> None:
         pass
 
-    def closed(self) -> Domain:
+    def _closed(self) -> Domain:
         raise ValueError(self._why)
 
     def __repr__(self) -> str:
         return "Domain.open()"
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         values = _as_one_column(columns)
         refuse_infinite(values, name)
         return np.array([word_digest(value) for value in values.tolist()], dtype=np.uint64)
@@ -979,7 +979,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         code = "" if self._weights is None else ", with a code"
         return f"Domain.strings({self.alphabet!r}, {self.max_length}{code})"
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
                 f"{name} expects one string per user, got {len(columns)} columns. Pass a single "
@@ -1047,3 +1047,29 @@ def _as_one_column(columns: list[np.ndarray]) -> np.ndarray:
     if len(columns) == 1:
         return columns[0]
     return objects(list(zip(*(column.tolist() for column in columns), strict=True)))
+
+
+# -- for other rooms -------------------------------------------------------------------------
+def closed_domain(domain: Domain) -> Domain:
+    """Return the domain; raise ValueError if its categories are not listed."""
+    return domain._closed()
+
+
+def columns_of(domain: Domain, X: Values, name: str) -> list[np.ndarray]:
+    """Return the columns of users' values, as `encode_columns` expects them."""
+    return domain._columns_of(X, name)
+
+
+def encode_columns(domain: Domain, columns: list[np.ndarray], name: str) -> np.ndarray:
+    """Return the codes of the values in such columns."""
+    return domain._encode_columns(columns, name)
+
+
+def word_digests(domain: Domain) -> np.ndarray:
+    """Return a number of 64 bits for each category, which does not depend on other categories."""
+    return domain._word_digests()
+
+
+def n_clipped(domain: Domain, columns: list[np.ndarray]) -> int | None:
+    """Return the number of values that `encode_columns` clips; None if the domain clips none."""
+    return domain._n_clipped(columns)

@@ -129,8 +129,8 @@ class ItemDomain(Domain, tag="item-domain"):
         """The answer that replaces a missing answer: the empty set."""
         return []
 
-    def closed(self) -> Domain:
-        self.items.closed()
+    def _closed(self) -> Domain:
+        self.items._closed()
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -139,14 +139,14 @@ class ItemDomain(Domain, tag="item-domain"):
     def __hash__(self) -> int:
         return hash((type(self), self.size))
 
-    def columns_of(self, X: Values, name: str) -> list[Any]:
+    def _columns_of(self, X: Values, name: str) -> list[Any]:
         return [item_rows(X, name)]
 
     def places_of(self, codes: np.ndarray) -> np.ndarray:
         """Return the item number (from 1 on) in each entry of the codes; 0 means no item."""
         return codes
 
-    def n_clipped(self, columns: list[Any]) -> int:
+    def _n_clipped(self, columns: list[Any]) -> int:
         """Return the number of users who have more than `max_items` items."""
         items, lengths, *_ = columns[0]
         starts = np.cumsum(lengths) - lengths
@@ -154,7 +154,7 @@ class ItemDomain(Domain, tag="item-domain"):
         lists = (items[starts[i] : starts[i] + lengths[i]].tolist() for i in users)
         return sum(len(set(listed)) > self.max_items for listed in lists)
 
-    def encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
         rows = columns[0] if isinstance(columns[0], ItemRows) else item_rows(columns[0], name)
         n = len(rows.lengths)
         width = max(int(rows.lengths.max(initial=0)), 1)
@@ -219,7 +219,7 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
     def places_of(self, codes: np.ndarray) -> np.ndarray:
         return (codes + self.N_LEVELS) // (self.N_LEVELS + 1)
 
-    def columns_of(self, X: Values, name: str) -> list[Any]:
+    def _columns_of(self, X: Values, name: str) -> list[Any]:
         names = column_names(X)
         if names is not None:
             order = order_of(names, self.categories, f"{name}: X")

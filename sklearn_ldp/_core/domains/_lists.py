@@ -394,7 +394,7 @@ class BinList(CategoryList, tag="bin-list"):
             places = np.where(values == np.floor(values), places, -1)
         return np.where(np.isnan(values), self.of_missing, places)
 
-    def n_clipped(self, values: np.ndarray) -> int:
+    def _n_clipped(self, values: np.ndarray) -> int:
         """Return the number of values outside of the bounds."""
         try:
             return int(np.count_nonzero(self._are_outside(self._numbers(values))))
@@ -582,7 +582,7 @@ def _is_column(column: Any) -> bool:
 
 def one_list(categories: Any, name: str) -> CategoryList:
     """Return the list of categories of one column, from any form that `Domain` accepts."""
-    if hasattr(categories, "encode_columns"):  # a Domain
+    if hasattr(categories, "_encode_columns"):  # a Domain
         factors = categories._factors
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
     if isinstance(categories, AbstractSet):

@@ -55,13 +55,13 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
     def __repr__(self) -> str:
         return f"NumberDomain({self.bounds!r}, {self.size})"
 
-    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+    def _n_clipped(self, columns: list[np.ndarray]) -> int | None:
         if not self.clip:
             return None
         numbers = _as_floats(columns[0], type(self).__name__, True)
         return int(np.count_nonzero((numbers < self.bounds[0]) | (numbers > self.bounds[1])))
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
                 f"{name} expects one number per user, got {len(columns)} columns. Use one "

@@ -195,7 +195,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         return f"RecordDomain({self.columns!r})"
 
     # -- to codes -----------------------------------------------------------------------------
-    def columns_of(self, X: Values, name: str) -> list[np.ndarray]:
+    def _columns_of(self, X: Values, name: str) -> list[np.ndarray]:
         X = read_once(X)
         names = column_names(X)
         if names is None:
@@ -228,16 +228,16 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         columns = as_columns(X, name)
         return [columns[names.index(key)] for key in self.columns]
 
-    def encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
+    def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         codes = []
         with _errors_about_domains():
             for (key, domain), column in zip(self.columns.items(), columns, strict=True):
-                codes.append(domain.encode_columns([column], _subject(name, key)))
+                codes.append(domain._encode_columns([column], _subject(name, key)))
         return np.column_stack(codes)
 
-    def n_clipped(self, columns: list[np.ndarray]) -> int | None:
+    def _n_clipped(self, columns: list[np.ndarray]) -> int | None:
         pairs = zip(self.columns.values(), columns, strict=True)
-        clipped = [domain.n_clipped([column]) for domain, column in pairs]
+        clipped = [domain._n_clipped([column]) for domain, column in pairs]
         return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
 
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:

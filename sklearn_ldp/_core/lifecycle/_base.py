@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from ..domains import Domain
+from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
 from ..domains.values import declares_levels, read_once
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -490,7 +490,7 @@ class BaseCollector(
         state = self._fitted("estimate to score")
         if self.input == "values":
             y = X = read_once(X)
-            columns = state.protocol.domain.columns_of(X, self._name)
+            columns = columns_of(state.protocol.domain, X, self._name)
             self._check_features(X, len(columns), reset=False)
             if self._is_searched:
                 text = (
@@ -521,9 +521,9 @@ class BaseCollector(
         if self.input == "reports":
             return state.with_reports(X, sample_weight, self.n_jobs)
         X = read_once(X)
-        columns = state.protocol.domain.columns_of(X, self._name)
+        columns = columns_of(state.protocol.domain, X, self._name)
         self._check_features(X, len(columns), reset=False)
-        codes = state.protocol.domain.encode_columns(columns, self._name)
+        codes = encode_columns(state.protocol.domain, columns, self._name)
         text = (
             f"{self._name} randomizes the values of its users in transform and score, and each "
             f"user spends epsilon={self.epsilon:g} (again, if the user was also in fit). For the "
@@ -690,7 +690,7 @@ class BaseCollector(
         warn_of_epsilon(name, self.epsilon, self.random_state)
         state = self._started()
         state = replace(state, protocol=replace(state.protocol, name=name))
-        codes = state.protocol.domain.encode_columns(columns, name)
+        codes = encode_columns(state.protocol.domain, columns, name)
         self._state = state.with_values(codes, sample_weight, self.n_jobs)
         return self
 
@@ -760,7 +760,7 @@ class BaseCollector(
                 )
             warn_of_epsilon(self._name, self.epsilon, self.random_state)
         domain = self._domain() if domain is None else domain
-        protocol = self._protocol_over(domain.closed())
+        protocol = self._protocol_over(closed_domain(domain))
         streams = CoinStreams(self.random_state)
         parameters = self.get_params(deep=False)
         return Collected(protocol, protocol.empty, streams, parameters, is_learned=bool(learned))
@@ -791,10 +791,10 @@ class BaseCollector(
         if self.input == "reports":
             return _Batch(state, state.with_reports(X, sample_weight, self.n_jobs))
         domain = state.protocol.domain
-        columns = domain.columns_of(X, self._name)
+        columns = columns_of(domain, X, self._name)
         if not is_new and hasattr(self, "n_features_in_"):
             self._check_features(X, len(columns), reset=False)
-        codes = domain.encode_columns(columns, self._name)
+        codes = encode_columns(domain, columns, self._name)
         domain.warn_of_whole_numbers(columns, self._name)
         return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 
@@ -828,9 +828,10 @@ class BaseCollector(
         if columns is not None:
             if is_first or not hasattr(self, "n_features_in_"):
                 self._check_features(batch.X, len(columns), reset=True)
-            if (n_clipped := batch.after.protocol.domain.n_clipped(columns)) is not None:
+            n_new = n_clipped(batch.after.protocol.domain, columns)
+            if n_new is not None:
                 n_before = 0 if is_first else getattr(self, "n_clipped_", 0)
-                self.n_clipped_ = n_before + n_clipped
+                self.n_clipped_ = n_before + n_new
         self._state = batch.after
 
     def _ordered_draws(self) -> AbstractContextManager[Any]:

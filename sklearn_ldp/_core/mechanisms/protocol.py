@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..domains import Domain, codes_on_client, digest_causes
+from ..domains import Domain, closed_domain, codes_on_client, digest_causes
 from ..support.locks import cached_property
 from ..support.privacy import warn_once
 from ..support.random import RandomState
@@ -441,7 +441,7 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
             "declared categories."
         )
     protocol = source.protocol(collection_round)
-    protocol.domain.closed()
+    closed_domain(protocol.domain)
     return protocol
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..domains import Domain
+from ..domains import Domain, word_digests
 from ..domains.values import is_missing
 from ..mechanisms import OracleOrProtocol, Protocol
 from ..mechanisms.coins import ByteCoins
@@ -183,7 +183,7 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
     domain: Any = protocol.domain
     is_hashed = mechanism["kind"] in ("mixing", "itemhash")
     is_list_of_digests = is_hashed and not domain.is_open
-    digests = np.maximum(domain.word_digests(), 1) if is_list_of_digests else np.empty(0)
+    digests = np.maximum(word_digests(domain), 1) if is_list_of_digests else np.empty(0)
     edges = [int(mechanism[name]) >> 56 for name in sorted(_THRESHOLDS & mechanism.keys())]
     rows = []
     for _ in range(n):
