@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ._core.support.lazy import lazy_names as _lazy_names
+from ._core.common.lazy import lazy_names as _lazy_names
 from ._version import __version__ as __version__
 
 # The modules of the names, which are imported at their first use; type checkers read the imports

@@ -1,19 +1,24 @@
 """Collecting reports in production: files, batches, checkpoints and aggregation."""
 
-from ._core.mechanisms import Protocol, Reports
-from ._core.storage._aggregator import Aggregator, CollectionSummary, Refusal
-from ._core.storage._batches import (
+from ._core.aggregation._aggregator import Aggregator, CollectionSummary, Refusal
+from ._core.aggregation._batches import (
     Caps,
     RefusedBatchError,
     RepeatedBatchError,
     report_configuration,
 )
-from ._core.storage._repeated_client import RepeatedClient, SurveyClient
-from ._core.storage._report_files import describe_reports, read_reports, tally_file, write_reports
-from ._core.storage._stream import aggregate, aggregate_dask
-from ._core.storage._tally import Tally, tally_reports
-from ._core.storage.checkpoints import CheckpointError
-from ._core.storage.clients import client_module
+from ._core.aggregation._repeated_client import RepeatedClient, SurveyClient
+from ._core.aggregation._report_files import (
+    describe_reports,
+    read_reports,
+    tally_file,
+    write_reports,
+)
+from ._core.aggregation._stream import aggregate, aggregate_dask
+from ._core.aggregation._tally import Tally, tally_reports
+from ._core.aggregation.checkpoints import CheckpointError
+from ._core.aggregation.clients import client_module
+from ._core.mechanisms import Protocol, Reports
 
 __all__ = [
     "Aggregator",

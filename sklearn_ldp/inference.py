@@ -8,7 +8,7 @@ compares collections or tests a hypothesis (a difference, a test, a plot of thes
 reason is that two collections have different users, and a hypothesis is rarely about the sample.
 """
 
-from ._core.statements import (
+from ._core.statistics import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,

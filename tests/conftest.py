@@ -61,7 +61,7 @@ def _no_figures_stay_open():
 @pytest.fixture(autouse=True)
 def _nothing_has_been_warned_of():
     """What is said once in a process is said in each test, whatever ran before it."""
-    if privacy := sys.modules.get("sklearn_ldp._core.support.privacy"):
+    if privacy := sys.modules.get("sklearn_ldp._core.common.privacy"):
         privacy._given.clear()
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from sklearn_ldp._core.aggregation._ledger import Ledger
 from sklearn_ldp._core.mechanisms import Counts
-from sklearn_ldp._core.storage._ledger import Ledger
 
 
 def forged(tally, **changed):

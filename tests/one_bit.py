@@ -6,7 +6,13 @@ import numpy as np
 
 from sklearn_ldp import Domain
 from sklearn_ldp.collection import Protocol
-from sklearn_ldp.oracles.channels import TWO_64, Mechanism, ReportField, direct_threshold, expect
+from sklearn_ldp.oracles.channels import (
+    PROBABILITY_UNIT,
+    Mechanism,
+    ReportField,
+    direct_threshold,
+    require_reports,
+)
 
 
 class OneBit(Mechanism):
@@ -28,7 +34,7 @@ class OneBit(Mechanism):
         return 2
 
     def report_entropy(self, order=1):
-        keep = self.threshold / TWO_64
+        keep = self.threshold / PROBABILITY_UNIT
         return -math.log2(keep**2 + (1 - keep) ** 2)  # of order 2, which is below that of order 1
 
     def privatize(self, codes, coins):
@@ -37,7 +43,7 @@ class OneBit(Mechanism):
 
     def check_reports(self, reports):
         is_bit = reports.ndim == 1 and np.all((reports >= 0) & (reports <= 1))
-        expect(is_bit, "an array of shape (n,) of zeros and ones", reports)
+        require_reports(is_bit, "an array of shape (n,) of zeros and ones", reports)
         return reports
 
     def tally(self, reports):
@@ -52,6 +58,6 @@ def one_bit(epsilon=1.0, n_levels=101, **options):
 
 def mean(protocol, tallies):
     """The unbiased mean of the numbers behind a tally (n_low, n_high)."""
-    keep = protocol.mechanism.threshold / TWO_64
+    keep = protocol.mechanism.threshold / PROBABILITY_UNIT
     share = tallies[..., 1] / tallies.sum(axis=-1)
     return (share - 1 + keep) / (2 * keep - 1) * (protocol.mechanism.n_levels - 1)

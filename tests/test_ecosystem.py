@@ -25,8 +25,8 @@ from sklearn_ldp import (
     SyntheticSearch,
     SyntheticStack,
 )
+from sklearn_ldp._core.common import docs
 from sklearn_ldp._core.domains.values import order_of
-from sklearn_ldp._core.support import docs
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.utils.discovery import all_estimators
@@ -79,7 +79,7 @@ def test_feature_union_gives_an_array_and_tells_once_what_it_costs(monkeypatch):
         assert union.fit_transform(FRAME["x"]).shape == (1, 6)
     assert union.fit_transform(FRAME["x"]).shape == (1, 6)  # warnings are errors
     inside = make_union(*(make_pipeline(one, NormSub()) for one in both))
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     np.testing.assert_allclose(inside.fit_transform(FRAME["x"]).sum(), 2)  # nothing to tell
 
 
@@ -188,7 +188,7 @@ def test_submodules_are_imported_when_they_are_asked_for(fresh_processes):
 def test_type_checkers_see_the_names_where_they_are():
     tree = ast.parse(Path(sklearn_ldp.__file__).read_text(encoding="utf-8"))
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    found = [node for node in found if node.module not in {None, "_core.support.lazy", "_version"}]
+    found = [node for node in found if node.module not in {None, "_core.common.lazy", "_version"}]
     seen = [(node.module, one.name) for node in found for one in node.names]
     homes = sklearn_ldp._HOMES.items()
     exported = [(home, name) for home, names in homes for name in names.split()]

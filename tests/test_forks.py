@@ -14,7 +14,7 @@ import pytest
 
 import sklearn_ldp
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._core.support import locks
+from sklearn_ldp._core.common import locks
 from sklearn_ldp.collection import Aggregator, Caps, RepeatedClient
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")

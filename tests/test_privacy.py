@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, ProjectiveGeometryResponse, SubsetSelection
 from sklearn_ldp._core.mechanisms.coins import (
-    TWO_64,
+    PROBABILITY_UNIT,
     Coins,
     CoinStreams,
     Octets,
@@ -79,7 +79,7 @@ class _Biased(GRR):
 
     def _make_mechanism(self, domain):
         channel = super()._make_mechanism(domain)
-        channel.p += Fraction(1, TWO_64)
+        channel.p += Fraction(1, PROBABILITY_UNIT)
         return channel
 
 
@@ -130,17 +130,21 @@ def test_exp_lower_bound_is_below_and_tight(epsilon):
 def test_thresholds_are_the_largest_private_ones(epsilon, d):
     bound = exp_lower_bound(epsilon)
     keep = direct_threshold(epsilon, d)
-    assert Fraction(keep * (d - 1), TWO_64 - keep) <= bound
-    assert Fraction((keep + 1) * (d - 1), TWO_64 - keep - 1) > bound
+    assert Fraction(keep * (d - 1), PROBABILITY_UNIT - keep) <= bound
+    assert Fraction((keep + 1) * (d - 1), PROBABILITY_UNIT - keep - 1) > bound
     flip = zero_bit_threshold(epsilon)
-    assert Fraction(TWO_64 - flip, flip) <= bound < Fraction(TWO_64 - flip + 1, flip - 1)
+    assert (
+        Fraction(PROBABILITY_UNIT - flip, flip)
+        <= bound
+        < Fraction(PROBABILITY_UNIT - flip + 1, flip - 1)
+    )
 
 
 def test_a_huge_epsilon_stays_within_the_resolution():
-    assert direct_threshold(1000.0, 10) == TWO_64 - 1
+    assert direct_threshold(1000.0, 10) == PROBABILITY_UNIT - 1
     assert zero_bit_threshold(1000.0) == 1
     check_exact_epsilon(GRR(epsilon=1000.0))
-    assert direct_threshold(1e300, 10) == TWO_64 - 1
+    assert direct_threshold(1e300, 10) == PROBABILITY_UNIT - 1
 
 
 @pytest.mark.parametrize("oracle", [GRR, OUE, OLH, SubsetSelection, ProjectiveGeometryResponse])
@@ -162,10 +166,12 @@ class _FixedBytes(Coins):
         return np.array(taken, dtype=np.uint8)
 
 
-@pytest.mark.parametrize("threshold", [1, 2**56, 2**56 + 1, 2**63, 2**63 + 12345, TWO_64 - 1])
+@pytest.mark.parametrize(
+    "threshold", [1, 2**56, 2**56 + 1, 2**63, 2**63 + 12345, PROBABILITY_UNIT - 1]
+)
 @pytest.mark.parametrize("word_offset", [-1, 0, 1])
 def test_bernoulli_compares_whole_words(threshold, word_offset):
-    word = min(max(threshold + word_offset, 0), TWO_64 - 1)
+    word = min(max(threshold + word_offset, 0), PROBABILITY_UNIT - 1)
     low_bytes = list((word & (2**56 - 1)).to_bytes(7, "little"))
     is_tie = word >> 56 == threshold >> 56
     coins = _FixedBytes(word >> 56, *(low_bytes if is_tie else []))
@@ -173,7 +179,9 @@ def test_bernoulli_compares_whole_words(threshold, word_offset):
     assert coins.content == []
 
 
-@pytest.mark.parametrize("threshold", [1, 2**56, TWO_64 // 3, 2**63, 2**63 + 1, TWO_64 - 1])
+@pytest.mark.parametrize(
+    "threshold", [1, 2**56, PROBABILITY_UNIT // 3, 2**63, 2**63 + 1, PROBABILITY_UNIT - 1]
+)
 def test_eight_coins_at_once_are_exact(threshold):
     """Each outcome has its exact share of all 512-bit numbers; 16 bits say the same, or a tie."""
     law = Octets(threshold)
@@ -191,7 +199,7 @@ def test_eight_coins_at_once_are_exact(threshold):
     np.testing.assert_array_equal(law.of_pair[read.view("<u2").ravel()], law.of_word)
     start = 0
     for outcome, bits in enumerate(product([0, 1], repeat=8)):
-        share = threshold ** sum(bits) * (TWO_64 - threshold) ** (8 - sum(bits))
+        share = threshold ** sum(bits) * (PROBABILITY_UNIT - threshold) ** (8 - sum(bits))
         assert outcomes([start, start + share - 1]).tolist() == [outcome, outcome]
         start += share
     assert start == 1 << 512
@@ -202,7 +210,7 @@ def test_ties_of_eight_coins_take_more_bytes():
     threshold, n = 2**56 + 12345, 1 << 16
     law = Octets(threshold)
     tie = int(np.flatnonzero(law.of_word == 256)[0])
-    end = (TWO_64 - threshold) ** 8  # below it, all eight are False
+    end = (PROBABILITY_UNIT - threshold) ** 8  # below it, all eight are False
     for number, expected in ((end - 1, [False] * 8), (end, [False] * 7 + [True])):
         first, *rest = number.to_bytes(64, "big")
         assert first * 256 + rest[0] == tie
@@ -226,12 +234,12 @@ def test_integers_are_exactly_uniform_over_all_bytes(high):
 
 def test_a_choice_compares_whole_words():
     """Each outcome has the words from the end of the one before to its own."""
-    bounds = [1, 2**63, TWO_64]
-    for word, outcome in ((0, 0), (1, 1), (2**63 - 1, 1), (2**63, 2), (TWO_64 - 1, 2)):
+    bounds = [1, 2**63, PROBABILITY_UNIT]
+    for word, outcome in ((0, 0), (1, 1), (2**63 - 1, 1), (2**63, 2), (PROBABILITY_UNIT - 1, 2)):
         coins = _FixedBytes(*word.to_bytes(8, "little"))
         assert coins.choice(bounds, 1).tolist() == [outcome]
         assert coins.content == []
-    assert SecureCoins().choice([TWO_64], 3).tolist() == [0, 0, 0]
+    assert SecureCoins().choice([PROBABILITY_UNIT], 3).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("high", [257, 1000, 65536, 65537, 10**6, 2**31, 2**40 + 7, 2**63])
@@ -248,8 +256,8 @@ def test_bernoulli_has_its_probability(coins):
     """Two-sided binomial test at 1e-9; a threshold off by 1 % is found."""
     threshold, n = direct_threshold(1.0, 4), 10**6
     successes = int(coins.bernoulli(threshold, n).sum())
-    assert stats.binomtest(successes, n, threshold / TWO_64).pvalue > 1e-9
-    assert stats.binomtest(successes, n, 1.01 * threshold / TWO_64).pvalue < 1e-9
+    assert stats.binomtest(successes, n, threshold / PROBABILITY_UNIT).pvalue > 1e-9
+    assert stats.binomtest(successes, n, 1.01 * threshold / PROBABILITY_UNIT).pvalue < 1e-9
 
 
 def test_streams_are_secure_only_without_a_seed():

@@ -15,8 +15,8 @@ from sklearn_ldp._core.mechanisms import counts as _counts
 ROOT = Path(__file__).parents[1]
 PACKAGE = "sklearn_ldp"
 FRONTS = {
-    "collection": "_core.storage",
-    "inference": "_core.statements",
+    "collection": "_core.aggregation",
+    "inference": "_core.statistics",
     "inspection": "_core.displays",
     "queries": "_core.queries",
 }

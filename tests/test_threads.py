@@ -17,7 +17,7 @@ from estimators import MEAN, ORACLES, SURVEYS, first_of_each
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, ItemOracle, KeyValueOracle, PrivacyWarning, StringOracle
-from sklearn_ldp._core.lifecycle._collected import Collected
+from sklearn_ldp._core.fitting._collected import Collected
 from sklearn_ldp.collection import Aggregator, Caps, RepeatedClient, tally_reports
 
 VALUES = {

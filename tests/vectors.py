@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from sklearn_ldp import BLH, GRR, OLH, OUE, SUE, HadamardResponse, ItemOracle, SubsetSelection
-from sklearn_ldp._core.storage.clients import client_vectors
+from sklearn_ldp._core.aggregation.clients import client_vectors
 
 FOLDER = Path(__file__).parent / "data" / "vectors"
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from sklearn_ldp import GRR, OLH, OUE, EmpiricalBayes, HadamardResponse, SubsetSelection
-from sklearn_ldp._core.statements._confidence import leading_intervals
-from sklearn_ldp._core.statements._covariances import covariances_of_rows
+from sklearn_ldp._core.statistics._confidence import leading_intervals
+from sklearn_ldp._core.statistics._covariances import covariances_of_rows
 
 from .._command import DATA, command, histograms
 from .._tables import markdown

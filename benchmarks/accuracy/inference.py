@@ -38,9 +38,9 @@ from sklearn_ldp import (
     SubsetSelection,
     Trend,
 )
-from sklearn_ldp._core.statements import EstimateCovariances
-from sklearn_ldp._core.statements._discoveries import adjusted_p_values
-from sklearn_ldp._core.statements._intervals import score_intervals, two_sided
+from sklearn_ldp._core.statistics import EstimateCovariances
+from sklearn_ldp._core.statistics._discoveries import adjusted_p_values
+from sklearn_ldp._core.statistics._intervals import score_intervals, two_sided
 from sklearn_ldp.inference import (
     combine,
     goodness_of_fit,

@@ -36,7 +36,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     SyntheticStack,
 )
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import candidate_name, default_candidates
 from sklearn_ldp.queries import full_domain, groups, random_sets, top_k

@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sklearn_ldp import GRR, NPMLE, OLH, Base, BaseCut, EmpiricalBayes, NormSub, PowerNS
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.postprocessing import norm_sub, posterior_mean
 
 from .._command import add_data_argument, command, histograms

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp._core.mechanisms.coins import TWO_64
+from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 Law = dict[tuple[int, ...], Fraction]
@@ -41,17 +41,19 @@ def _law_of_kept(chain: Chain, code: int, part: int | None, *thresholds: int) ->
 
 def permanent_laws(chain: Chain, d: int, part: int | None = None) -> list[Law]:
     """Return the law of the permanent report of each value."""
-    return [_law_of_kept(chain, code, part, TWO_64, chain.keep_against) for code in range(d)]
+    return [
+        _law_of_kept(chain, code, part, PROBABILITY_UNIT, chain.keep_against) for code in range(d)
+    ]
 
 
 def uniform_law(chain: Chain, part: int | None = None) -> Law:
     """Return the law of a report that depends on no value."""
-    return _law_of_kept(chain, 0, part, chain.keep_for, TWO_64)
+    return _law_of_kept(chain, 0, part, chain.keep_for, PROBABILITY_UNIT)
 
 
 def single_laws(chain: Chain, d: int, part: int | None = None) -> list[Law]:
     """Return the law of a single report of each value."""
-    a, uniform = Fraction(chain.share, TWO_64), uniform_law(chain, part)
+    a, uniform = Fraction(chain.share, PROBABILITY_UNIT), uniform_law(chain, part)
     return [
         {y: a * chance + (1 - a) * uniform[y] for y, chance in law.items()}
         for law in permanent_laws(chain, d, part)
@@ -66,7 +68,7 @@ def ratio(laws: list[Law]) -> Fraction:
 def leaks(chain: Chain, d: int, counts: Iterable[int]) -> list[float]:
     """Return the logarithm of the largest ratio over given numbers of reports, by enumeration."""
     permanent, uniform = permanent_laws(chain, d), uniform_law(chain)
-    kinds, a = sorted(uniform), chain.share / TWO_64
+    kinds, a = sorted(uniform), chain.share / PROBABILITY_UNIT
     fresh = np.array([(1 - a) * float(uniform[y]) for y in kinds])
     of_kind = np.array([[float(law[y]) for y in kinds] for law in permanent])
     found = []

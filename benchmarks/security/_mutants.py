@@ -44,7 +44,7 @@ from sklearn_ldp import (
     SubsetSelection,
     load_estimate,
 )
-from sklearn_ldp._core.support.arrays import SEAL_BYTES, pack_arrays, sha256_seal, unpack_arrays
+from sklearn_ldp._core.common.arrays import SEAL_BYTES, pack_arrays, sha256_seal, unpack_arrays
 from sklearn_ldp.inference import combine
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups
@@ -76,7 +76,7 @@ DEPTHS = ["[" * n + "]" * n for n in (900, 100_000)]
 DEPTHS += ['{"tuple":[' * n + "]}" * n for n in (300, 50_000)]
 NAMES = [
     "sklearn_ldp._utils.files:_NamedFile", "sklearn_ldp.collection:RepeatedClient",
-    "sklearn_ldp._core.support.files:replacing", "os:system", "builtins:eval", "builtins:open",
+    "sklearn_ldp._core.common.files:replacing", "os:system", "builtins:eval", "builtins:open",
     "antigravity:x", "this:s", "pathlib:Path", "subprocess:Popen", "shutil:rmtree",
 ]  # fmt: skip
 ARGUMENTS: list[Any] = [["made", "x"], {"dict": [["memo", "made"]]}, ["echo made > made"], [], None]
@@ -129,7 +129,7 @@ def sealed(members: dict[str, np.ndarray]) -> bytes:
 
 def as_version_1(content: bytes) -> list[bytes]:
     """Return the same estimate in the format without tags and digest, if it has such classes."""
-    table = files("sklearn_ldp._core.support").joinpath("data/names_of_version_1.json")
+    table = files("sklearn_ldp._core.common").joinpath("data/names_of_version_1.json")
     names = {tag: name for name, tag in json.loads(table.read_text("utf-8")).items()}
     members = dict(unpack_arrays(content))
     header = json.loads(members["header"].tobytes())

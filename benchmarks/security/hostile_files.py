@@ -2,7 +2,7 @@
 
 Each row is an oracle at an epsilon. *Honest* is a Parquet file that `write_reports` wrote. *Worst*
 is the most that a collector reads of a file before it refuses it: as many reports as the limits
-allow (see `sklearn_ldp._core.storage.formats`), each at the cost of an honest one. *Bomb* is
+allow (see `sklearn_ldp._core.aggregation.formats`), each at the cost of an honest one. *Bomb* is
 measured: a file of equal reports that is filled up to that limit. Below stand files with as many
 pages and messages as fit into a megabyte.
 
@@ -44,9 +44,9 @@ from sklearn_ldp import (
     StringOracle,
     SubsetSelection,
 )
-from sklearn_ldp._core.storage import formats
-from sklearn_ldp._core.storage.containers import report_fields, row_bytes, to_batch, to_columns
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.aggregation import formats
+from sklearn_ldp._core.aggregation.containers import report_fields, row_bytes, to_batch, to_columns
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.collection import RefusedBatchError, tally_file, write_reports
 
 from .._command import command

@@ -32,9 +32,9 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, exp_lower_bound
-from sklearn_ldp._core.support.text import format_table
 from sklearn_ldp.collection import RepeatedClient
 from sklearn_ldp.model_selection import candidate_name
 from sklearn_ldp.privacy import repeated_collection_risk
@@ -59,7 +59,7 @@ class Kills:
 
 def _client(path: Path) -> RepeatedClient:
     return RepeatedClient(
-        PROTOCOL, path, question="item", epsilon_forever=2.0, most_epsilon=2.0 * CAP
+        PROTOCOL, path, question="item", epsilon_forever=2.0, max_epsilon=2.0 * CAP
     )
 
 

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.model_selection import candidate_name
 from sklearn_ldp.robustness import (
     hash_function_test,

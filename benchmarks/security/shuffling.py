@@ -17,7 +17,7 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.collection import Protocol
 from sklearn_ldp.oracles.channels import Channel
 from sklearn_ldp.privacy import shuffled_epsilon

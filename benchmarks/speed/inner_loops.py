@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp._core.domains._lists import HashTable
 from sklearn_ldp._core.mechanisms import coins
-from sklearn_ldp._core.support.text import format_table
 
 from .._command import command
 from .._timing import seconds

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import sklearn_ldp
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 
 from .._command import command
 from .._timing import mebibytes

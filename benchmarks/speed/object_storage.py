@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_ldp import OLH
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.collection import aggregate, write_reports
 
 from .._command import command

@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp._core.mechanisms.coins import SecureCoins
-from sklearn_ldp._core.support.text import format_table
 
 from .._command import command
 from .._timing import seconds

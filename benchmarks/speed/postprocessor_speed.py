@@ -27,7 +27,7 @@ from sklearn_ldp import (
     SmoothMLE,
     SyntheticSearch,
 )
-from sklearn_ldp._core.support import parallel
+from sklearn_ldp._core.common import parallel
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import _base
 from sklearn_ldp.queries import top_k

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 import sklearn_ldp
 from sklearn_ldp import GRR, OLH, EmpiricalBayes, HeldOutSearch, PrivacyWarning, SyntheticSearch
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.model_selection import default_candidates
 from sklearn_ldp.queries import groups, ranges, top_k

@@ -26,7 +26,7 @@ oracle = OLH(epsilon=1.0, categories=20)
 # example the value changes, and the client spends epsilon again.
 folder = tempfile.TemporaryDirectory()
 path = os.path.join(folder.name, "state.json")
-client = RepeatedClient(oracle, path, question="browser", epsilon_forever=2.0, most_epsilon=8.0)
+client = RepeatedClient(oracle, path, question="browser", epsilon_forever=2.0, max_epsilon=8.0)
 for month, value in [("may", 7), ("june", 7), ("july", 7), ("august", 12)]:
     report = client.report(value, collection_round=month)
 print(client.history)

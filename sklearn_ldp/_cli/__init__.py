@@ -41,7 +41,7 @@ from importlib import import_module
 from signal import SIGINT
 from typing import Any, NoReturn
 
-from .._core.support.text import printable
+from .._core.common.text import printable
 from .._version import __version__
 
 PROG = "sklearn-ldp"

@@ -32,9 +32,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._core.support.files import check_writable, make_folder
-from .._core.support.progress import Progress
-from .._core.support.text import printable
+from .._core.common.files import check_writable, make_folder
+from .._core.common.progress import Progress
+from .._core.common.text import printable
 from ._arguments import (
     ORACLE_NAMES,
     add_domain_options,
@@ -60,7 +60,7 @@ _CAPS = {
 
 
 def _place(text: str) -> Path | str:
-    from .._core.storage.sources import is_url
+    from .._core.aggregation.sources import is_url
 
     return text if is_url(text) else Path(text)
 
@@ -111,7 +111,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Add up the reports, and print a summary of the collection."""
-    from .._core.storage.checkpoints import other_user
+    from .._core.aggregation.checkpoints import other_user
     from ..collection import Caps, CheckpointError, RefusedBatchError
 
     path = arguments.checkpoint
@@ -175,7 +175,7 @@ def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict)
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Return the configuration of the checkpoint, or else of the first file, or else None."""
-    from .._core.storage import checkpoints
+    from .._core.aggregation import checkpoints
     from ..collection import describe_reports
 
     path = arguments.checkpoint
@@ -207,7 +207,7 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
     """Yield the files; raise an error for a missing file, unless `may_miss` is true."""
-    from .._core.storage.sources import SUFFIXES, report_files
+    from .._core.aggregation.sources import SUFFIXES, report_files
     from .._serve.slots import held_in
 
     for file in files:
@@ -236,7 +236,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
     """Yield the files; for "-", yield the batch on standard input, which is read as it arrives."""
-    from .._core.storage.sources import Piped
+    from .._core.aggregation.sources import Piped
 
     for path in paths:
         is_pipe = str(path) == "-"

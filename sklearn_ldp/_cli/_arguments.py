@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import sklearn_ldp as ldp
 
-from .._core.support.files import check_writable, read_regular
-from .._core.support.lazy import is_concrete
-from .._core.support.text import printable
+from .._core.common.files import check_writable, read_regular
+from .._core.common.lazy import is_concrete
+from .._core.common.text import printable
 from ._files import TABLE_SUFFIXES, check_parquet, is_csv, read_categories, read_domains
 
 if TYPE_CHECKING:

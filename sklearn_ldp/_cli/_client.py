@@ -31,7 +31,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from .._core.support.files import check_writable, make_folder, replacing
+from .._core.common.files import check_writable, make_folder, replacing
 from ._arguments import add_shared, check_suffix, hashing_oracle, make_oracle, positive, say
 from ._files import read_categories
 
@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "budget of all reports of one value together; adds repeated(storage, question)"
     method.add_argument("--epsilon-forever", type=positive, metavar="E", help=text)
     text = "maximum budget of all values of a user together (default: no limit)"
-    method.add_argument("--most-epsilon", type=positive, metavar="E", help=text)
+    method.add_argument("--max-epsilon", type=positive, metavar="E", help=text)
     text = "one hash function for all reports of a user, see RepeatedClient"
     method.add_argument("--fixed-part", action="store_true", help=text)
     text = (
@@ -70,13 +70,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the module, or with --self-test a module and test vectors."""
-    from .._core.storage import clients
+    from .._core.aggregation import clients
 
     path = arguments.output
     if path is None and not arguments.self_test:
         raise ValueError("client needs --output FILE.mjs, or --self-test.")
     oracle = _oracle(arguments)
-    names = ("epsilon_forever", "most_epsilon", "fixed_part", "missing")
+    names = ("epsilon_forever", "max_epsilon", "fixed_part", "missing")
     options = {name: getattr(arguments, name) for name in names}
     module = clients.client_module(oracle, collection_round=arguments.round, **options)
     if arguments.self_test:

@@ -23,9 +23,9 @@ import numpy as np
 
 import sklearn_ldp as ldp
 
-from .._core.support.files import check_writable, make_folder, replacing
-from .._core.support.progress import Progress
-from .._core.support.text import format_table, narrow
+from .._core.common.files import check_writable, make_folder, replacing
+from .._core.common.progress import Progress
+from .._core.common.text import format_table, narrow
 from ._arguments import add_shared, all_oracles, check_suffix, count
 
 if TYPE_CHECKING:

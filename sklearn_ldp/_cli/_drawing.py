@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._core.support.files import make_folder
+from .._core.common.files import make_folder
 
 
 def check_matplotlib() -> None:

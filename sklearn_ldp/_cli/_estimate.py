@@ -68,9 +68,9 @@ import numpy as np
 
 import sklearn_ldp as ldp
 
-from .._core.support.files import check_writable, make_folder, shorten
-from .._core.support.progress import Progress
-from .._core.support.text import counted
+from .._core.common.files import check_writable, make_folder, shorten
+from .._core.common.progress import Progress
+from .._core.common.text import counted
 from ._arguments import (
     POSTPROCESSORS,
     SEARCHES,
@@ -400,7 +400,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 def _claimed(path: Path) -> dict[str, Any] | None:
     """Return the configuration that a checkpoint claims to have; None if it cannot be read."""
-    from .._core.storage.checkpoints import claimed_configuration
+    from .._core.aggregation.checkpoints import claimed_configuration
 
     with suppress(ValueError):  # the actual reading raises the error again
         return claimed_configuration(path)
@@ -510,7 +510,7 @@ def _written(
     raw: Any, estimate: Any, arguments: argparse.Namespace, n_tables: int = 1
 ) -> dict[str, np.ndarray]:
     """Return the table of an estimate; its intervals are simultaneous over `n_tables` tables."""
-    from .._core.statements import at_level, level_of_each, table_columns
+    from .._core.statistics import at_level, level_of_each, table_columns
 
     numbers = table_columns(estimate, level_of_each(arguments.level, n_tables))
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor

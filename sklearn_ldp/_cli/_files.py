@@ -19,7 +19,7 @@ import numpy as np
 
 import sklearn_ldp as ldp
 
-from .._core.support.files import (
+from .._core.common.files import (
     Source,
     are_cells_hidden,
     listed_columns,
@@ -27,7 +27,7 @@ from .._core.support.files import (
     replacing,
     shorten,
 )
-from .._core.support.text import as_array, counted, format_table, is_category, printable
+from .._core.common.text import as_array, counted, format_table, is_category, printable
 
 #: Values of shape (n,) or (n, n_columns), and the number of users of each value.
 Users = tuple[np.ndarray, np.ndarray]

@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.support.files import check_writable, hidden_cells, make_folder
-from .._core.support.progress import Progress
-from .._core.support.text import counted
+from .._core.common.files import check_writable, hidden_cells, make_folder
+from .._core.common.progress import Progress
+from .._core.common.text import counted
 from ._arguments import (
     add_domain_options,
     add_shared,
@@ -118,7 +118,7 @@ def _locked(
 ) -> Iterator[np.ndarray]:
     """Lock the output, so that no other process writes it, and yield all reports."""
     # The first report is drawn under the lock, so that a refused process spends nothing.
-    from .._core.storage.checkpoints import locked
+    from .._core.aggregation.checkpoints import locked
 
     make_folder(arguments.output)
     locks.enter_context(locked(arguments.output, 0))

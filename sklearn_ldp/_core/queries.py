@@ -19,6 +19,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from .common.pandas import import_pandas
+from .common.random import RandomState, as_generator
+from .common.tags import Tagged
+from .common.text import labelled_lines, number_texts
+from .common.typing import Column, Matrix, Series
 from .domains import Domain, ends_of, range_names
 from .domains.values import (
     as_numbers,
@@ -32,11 +37,6 @@ from .domains.values import (
     places_of,
     sorted_values,
 )
-from .support.pandas import import_pandas
-from .support.random import RandomState, as_generator
-from .support.tags import Tagged
-from .support.text import labelled_lines, number_texts
-from .support.typing import Column, Matrix, Series
 
 _CLIPPED = " of values clipped to "  # part of the name of a mean of clipped values
 _ROUNDED = 1e-9  # a smaller proportion of a bin is a rounding error of its edges, and no cut

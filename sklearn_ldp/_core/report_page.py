@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .support.files import replacing
-from .support.kept import keep
-from .support.privacy import HARDLY_ANY
-from .support.tags import Tagged
-from .support.text import number_texts, printable, rounded_up
+from .common.files import replacing
+from .common.kept import keep
+from .common.privacy import HARDLY_ANY
+from .common.tags import Tagged
+from .common.text import number_texts, printable, rounded_up
 
 _MOST_BARS = 30
 _MOST_COLUMNS = 256

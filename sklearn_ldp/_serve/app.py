@@ -15,12 +15,12 @@ from string import Template
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
+from .._core.aggregation.clients import client_module
+from .._core.aggregation.formats import without_repeats
+from .._core.common.text import rounded_up
 from .._core.domains.values import is_missing
 from .._core.mechanisms import Counts
 from .._core.report_page import STYLE, EstimateReport
-from .._core.storage.clients import client_module
-from .._core.storage.formats import without_repeats
-from .._core.support.text import rounded_up
 from ..postprocessing import EmpiricalBayes
 from .slots import OWN
 from .state import read_state, write_state

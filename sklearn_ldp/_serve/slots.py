@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.support.files import open_regular, replacing
+from .._core.common.files import open_regular, replacing
 
 OWN = ".serve"  # the hidden folder of unsealed reports, which readers of reports ignore
 _FORMAT, _VERSION = "sklearn_ldp slots", 1

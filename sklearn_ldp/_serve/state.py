@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.common.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
+from .._core.common.files import read_regular, replacing
 from .._core.mechanisms import Counts, Protocol
-from .._core.support.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
-from .._core.support.files import read_regular, replacing
 
 _FORM = {"format": "sklearn_ldp serve", "version": 1}
 

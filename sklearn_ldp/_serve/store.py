@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from .._core.aggregation.checkpoints import locked
+from .._core.aggregation.containers import from_columns, n_integers, report_fields, to_columns
+from .._core.common.blocks import append_merged
+from .._core.common.files import make_folder, read_regular, replacing
+from .._core.common.locks import lock_of
 from .._core.mechanisms import Counts
-from .._core.storage.checkpoints import locked
-from .._core.storage.containers import from_columns, n_integers, report_fields, to_columns
-from .._core.support.blocks import append_merged
-from .._core.support.files import make_folder, read_regular, replacing
-from .._core.support.locks import lock_of
 from ..collection import write_reports
 from .slots import OWN, Slots, shuffled
 from .state import damaged, read_state, read_tags, refuse_other, write_state

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from .._core.support.random import RandomState
+from .._core.common.random import RandomState
 
 # Generator.multivariate_hypergeometric requires that the population is smaller than this.
 _MAX_POPULATION = 1_000_000_000

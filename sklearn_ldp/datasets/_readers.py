@@ -6,9 +6,9 @@ from os import PathLike, fspath
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._core.common.files import Source, listed_columns, shorten
+from .._core.common.text import as_array, is_category
 from .._core.mechanisms import MAX_USERS
-from .._core.support.files import Source, listed_columns, shorten
-from .._core.support.text import as_array, is_category
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _INT64_MAX = 2**63 - 1

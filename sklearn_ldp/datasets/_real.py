@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._core.support.pandas import import_pandas
-from .._core.support.random import RandomState
+from .._core.common.pandas import import_pandas
+from .._core.common.random import RandomState
 from ._generators import sample_counts
 
 _US_STATES = """\

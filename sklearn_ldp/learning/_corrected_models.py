@@ -21,10 +21,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._core.statements import ConfidenceInterval, check_level
-from .._core.support.docs import Documented
-from .._core.support.parallel import each_warning_once, one_thread
-from .._core.support.privacy import warn_once
+from .._core.common.docs import Documented
+from .._core.common.parallel import each_warning_once, one_thread
+from .._core.common.privacy import warn_once
+from .._core.statistics import ConfidenceInterval, check_level
 
 _CHUNK_CELLS = 1 << 22  # maximum size of temporary copies of rows of X
 _CHUNK_LOSSES = 1 << 21  # losses that are computed in one step

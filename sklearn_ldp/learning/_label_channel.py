@@ -11,10 +11,10 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from .._core.common.random import RandomState
+from .._core.common.text import integer_array
 from .._core.domains import Domain, codes_on_client
 from .._core.domains.values import exact_array, is_missing
-from .._core.support.random import RandomState
-from .._core.support.text import integer_array
 from ..oracles import GRR, SubsetSelection
 
 

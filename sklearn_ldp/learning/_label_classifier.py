@@ -24,11 +24,11 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .._core.common.parallel import each_warning_once
+from .._core.common.privacy import warn_of_epsilon, warn_of_learned
+from .._core.common.progress import Progress
+from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
-from .._core.support.parallel import each_warning_once
-from .._core.support.privacy import warn_of_epsilon, warn_of_learned
-from .._core.support.progress import Progress
-from .._core.support.random import RandomState
 from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,

@@ -13,9 +13,9 @@ from sklearn.utils import Bunch, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from .._core.lifecycle import Budget
-from .._core.support.docs import Documented
-from .._core.support.privacy import WatchesRefits, warn_once
+from .._core.common.docs import Documented
+from .._core.common.privacy import WatchesRefits, warn_once
+from .._core.fitting import Budget
 from ._label_channel import steps_to_last
 
 

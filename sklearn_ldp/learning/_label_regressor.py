@@ -15,9 +15,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
+from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
-from .._core.support.privacy import warn_of_epsilon, warn_of_learned, warn_once
-from .._core.support.random import RandomState
 from ..oracles import LocalMean
 from ._label_learner import LabelLearner
 from ._label_scores import NORMAL_LIMIT, ratio_interval

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core.support.scorers import BaseScorer
+from .._core.common.scorers import BaseScorer
 from ._label_channel import LabelChannel, checked_classes, checked_reports, steps_to_last
 
 NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval

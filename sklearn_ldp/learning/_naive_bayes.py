@@ -15,6 +15,9 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.common.privacy import warn_of_learned
+from .._core.common.random import RandomState
+from .._core.common.typing import Values
 from .._core.domains import Domain, RecordDomain, columns_of
 from .._core.domains.values import (
     declared_levels,
@@ -22,11 +25,8 @@ from .._core.domains.values import (
     read_once,
     refuse_reports,
 )
-from .._core.lifecycle import Budget
+from .._core.fitting import Budget
 from .._core.numerics.simplex import norm_sub
-from .._core.support.privacy import warn_of_learned
-from .._core.support.random import RandomState
-from .._core.support.typing import Values
 from ..surveys import MarginalOracle, TableSet, consistent_tables
 from ._label_channel import checked_classes, checked_labels, encoded_labels
 from ._private_columns import ReadsColumns

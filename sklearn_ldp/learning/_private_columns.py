@@ -18,15 +18,15 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._core.common.docs import Documented
+from .._core.common.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
+from .._core.common.random import RandomState
+from .._core.common.typing import Values
 from .._core.domains import RecordDomain
 from .._core.domains.values import column_names, read_once
-from .._core.lifecycle import Budget
+from .._core.fitting import Budget
 from .._core.mechanisms import CoinStreams, Protocol, privatize
 from .._core.mechanisms.protocol import reports_of
-from .._core.support.docs import Documented
-from .._core.support.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
-from .._core.support.random import RandomState
-from .._core.support.typing import Values
 from ..oracles.channels import Channel
 from ..privacy import PrivacyWarning
 from ..surveys import ColumnOracle

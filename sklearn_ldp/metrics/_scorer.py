@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from .._core.common.fitted import estimate_of
+from .._core.common.privacy import PrivacyWarning
+from .._core.common.scorers import BaseScorer
+from .._core.common.typing import Metric, Values
 from .._core.estimates import EstimateSet
 from .._core.estimates.errors import METRICS, held_out_score, mean_of_parts, query_errors
-from .._core.lifecycle import BaseCollector, lost_weights
+from .._core.fitting import BaseCollector, lost_weights
 from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
-from .._core.support.fitted import estimate_of
-from .._core.support.privacy import PrivacyWarning
-from .._core.support.scorers import BaseScorer
-from .._core.support.typing import Metric, Values
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:

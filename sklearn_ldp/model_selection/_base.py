@@ -14,15 +14,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import postprocessing as pp
+from .._core.common.docs import fill_in
+from .._core.common.lazy import exported_classes
+from .._core.common.parallel import each_warning_once, run, silent
+from .._core.common.progress import Progress
+from .._core.common.text import format_table
 from .._core.domains.values import objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.estimates.errors import query_errors
 from .._core.queries import Queries, as_query_set
-from .._core.support.docs import fill_in
-from .._core.support.lazy import exported_classes
-from .._core.support.parallel import each_warning_once, run, silent
-from .._core.support.progress import Progress
-from .._core.support.text import format_table
 from ..postprocessing import BasePostProcessor
 from ._expected_error import expected_error
 

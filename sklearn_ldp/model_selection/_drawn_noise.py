@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._core.common.random import RandomState, as_generator
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import AddedNoise, Noise
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
-from .._core.support.random import RandomState, as_generator
 
 _TINIEST = 1e-300  # keeps quotients finite
 _MOST_STEPS = 60  # a bound on the work, if the method does not converge to `_PRECISE` before

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.parallel import run_in_order
+from .._core.common.random import RandomState, as_generator
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.noise import NOISE_CONSTRAINT, Noise
 from .._core.queries import Queries, QuerySet, as_query_set
-from .._core.support.parallel import run_in_order
-from .._core.support.random import RandomState, as_generator
 from ..postprocessing import resolve_noise
 from ._base import (
     BaseSearch,

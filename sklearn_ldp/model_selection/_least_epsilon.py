@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.support.fitted import mean_errors, metric_names
-from .._core.support.fitted import standard_errors as errors_over_splits
+from .._core.common.fitted import mean_errors, metric_names
+from .._core.common.fitted import standard_errors as errors_over_splits
 
 _LIMITS = ("max_error", "tolerance", "standard_errors")
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.common.parallel import run_in_order
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.noise import Noise, as_rows, variances_after_norm
 from .._core.queries import QuerySet, query_matrix
-from .._core.support.parallel import run_in_order
 from ..metrics import query_errors
 from ._base import Case, Judgment
 from ._drawn_noise import plausible_frequencies, variances_of_each

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from .._core.common.locks import cached_property
+from .._core.common.pandas import import_library
+from .._core.common.parallel import run
+from .._core.common.progress import Progress
+from .._core.common.random import RandomState, check_repeats, root_entropy
+from .._core.common.text import format_table
+from .._core.common.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._core.displays import ErrorCurveDisplay
 from .._core.domains.values import objects
 from .._core.estimates import FrequencyEstimate
 from .._core.mechanisms import check_counts, check_total
 from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, QuerySet, as_query_set
-from .._core.support.locks import cached_property
-from .._core.support.pandas import import_library
-from .._core.support.parallel import run
-from .._core.support.progress import Progress
-from .._core.support.random import RandomState, check_repeats, root_entropy
-from .._core.support.text import format_table
-from .._core.support.typing import DataFrame, FilePath, Metric, PolarsDataFrame
 from .._version import __version__
 from ..metrics import query_errors
 from ..oracles import BaseOracle

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .._core.support.files import errors_name
-from .._core.support.typing import FilePath
+from .._core.common.files import errors_name
+from .._core.common.typing import FilePath
 
 _HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()
 

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.parallel import run_in_order
+from .._core.common.random import RandomState, as_generator
+from .._core.common.typing import Metric
 from .._core.domains import has_bins
 from .._core.estimates import FrequencyEstimate
 from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, as_query_set
-from .._core.support.parallel import run_in_order
-from .._core.support.random import RandomState, as_generator
-from .._core.support.typing import Metric
 from ..metrics import query_errors
 from ..oracles import BaseOracle
 from ..postprocessing import EmpiricalBayes, NormSub

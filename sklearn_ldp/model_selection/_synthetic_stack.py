@@ -10,8 +10,8 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.common.random import RandomState
 from .._core.queries import Queries
-from .._core.support.random import RandomState
 from ..oracles import BaseOracle
 from ._base import Candidates, Case, Judgment, PostProcessor, candidate_name
 from ._drawn_noise import scaled_answers

@@ -1,6 +1,6 @@
 """Frequency oracles: clients randomize values, and a server estimates frequencies from reports."""
 
-from .._core.lifecycle import estimate_by_group
+from .._core.fitting import estimate_by_group
 from ._base import BaseOracle
 from ._choice import OracleProfile, best_oracle, compare_oracles, minimax_bound, profile_oracle
 from ._direct import GRR

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.common.random import RandomState, as_generator, check_repeats
+from .._core.common.typing import Frequencies, Values
 from .._core.domains import Categories, Domain
 from .._core.domains.values import in_order, own_categories
 from .._core.estimates import FrequencyEstimate
-from .._core.lifecycle import (
+from .._core.fitting import (
     BaseCollector,
     Collected,
     PlannedEstimate,
@@ -19,8 +21,6 @@ from .._core.lifecycle import (
 )
 from .._core.mechanisms import Counts, Shards, check_counts
 from .._core.noise import Noise
-from .._core.support.random import RandomState, as_generator, check_repeats
-from .._core.support.typing import Frequencies, Values
 
 
 class OneColumn:

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from .._core.mechanisms.channel import Channel, randomised_response
-from .._core.mechanisms.coins import TWO_64, direct_threshold
-from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_size
+from .._core.mechanisms.coins import PROBABILITY_UNIT, direct_threshold
+from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy, fixed_support_size
 from .._core.mechanisms.mechanism import NumberReports
 from ._base import BaseOracle
 
@@ -71,7 +71,7 @@ class DirectChannel(NumberReports, Channel, tag="direct-channel"):
     largest_support = 1
 
     def __init__(self, n_categories: int, threshold: int):
-        keep = Fraction(threshold, TWO_64)
+        keep = Fraction(threshold, PROBABILITY_UNIT)
         super().__init__(n_categories, p=keep, q=(1 - keep) / (n_categories - 1))
         self.threshold = threshold
         self.n_reports = n_categories
@@ -95,7 +95,7 @@ class DirectChannel(NumberReports, Channel, tag="direct-channel"):
 
     @property
     def support_sizes(self):
-        return fixed_size(1, self.n_categories)
+        return fixed_support_size(1, self.n_categories)
 
     def privatize(self, codes, coins):
         return randomised_response(codes, self.n_categories, self.threshold, coins)

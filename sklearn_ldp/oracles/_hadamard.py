@@ -8,12 +8,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Categories
 from .._core.mechanisms.channel import IndexChannel
 from .._core.mechanisms.coins import exp_lower_bound
-from .._core.mechanisms.mechanism import bits_for
+from .._core.mechanisms.mechanism import bit_width
 from .._core.numerics.transforms import walsh_hadamard
-from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 
@@ -139,7 +139,7 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return {"kind": "hadamard", "order": self.order, "inside": self.threshold}
 
     def decode_operations(self, n_samples):
-        return n_samples + self.n_reports * bits_for(self.order)
+        return n_samples + self.n_reports * bit_width(self.order)
 
     # -- places of categories -----------------------------------------------------------------
     def _place(self, codes):

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Categories, Domain, ItemDomain, closed_domain, word_digests
 from .._core.mechanisms.channel import Channel
-from .._core.mechanisms.coins import TWO_64, Coins, exp_lower_bound, group_threshold
+from .._core.mechanisms.coins import PROBABILITY_UNIT, Coins, exp_lower_bound, group_threshold
 from .._core.mechanisms.laws import choice_entropy
 from .._core.mechanisms.packed import set_packed_bits
 from .._core.noise import Covariance
-from .._core.support.random import RandomState
 from ._base import BaseOracle, OneColumn
 from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_variance
 from ._subset import SubsetChannel
@@ -114,13 +114,13 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         d = n_categories
         ratio = exp_lower_bound(epsilon)
         firsts = first_meetings(d + m, m, k)
-        scale = TWO_64 * ratio / (ratio * sum(firsts) + 1 - sum(firsts))
+        scale = PROBABILITY_UNIT * ratio / (ratio * sum(firsts) + 1 - sum(firsts))
         shares = [int(scale * first) for first in firsts]
-        self.bounds = [*np.cumsum(np.array(shares, dtype=object)).tolist(), TWO_64]
+        self.bounds = [*np.cumsum(np.array(shares, dtype=object)).tolist(), PROBABILITY_UNIT]
         self.threshold = sum(shares)
         others = [Fraction((m - 1 - i) * (k - 1), d + m - 1 - i) for i in range(m)]
         p = sum((share * (1 + o) for share, o in zip(shares, others, strict=True)), Fraction(0))
-        p /= m * TWO_64
+        p /= m * PROBABILITY_UNIT
         Channel.__init__(self, d, p, (k - m * p) / d)
         self._set_form(d + m, k)
         self.report_bytes += 64 * m
@@ -130,7 +130,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         # The probability of a report that meets the user's set. It is a little smaller than the
         # true value, so that the bounds of `Chain` are valid although the probabilities of equal
         # reports are rounded.
-        return Fraction(self.threshold, TWO_64) * (1 - Fraction(1, 1 << 40))
+        return Fraction(self.threshold, PROBABILITY_UNIT) * (1 - Fraction(1, 1 << 40))
 
     @property
     def configuration(self):
@@ -144,7 +144,7 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
     def report_entropy(self, order=1):
         n_all, n_missing = (math.comb(x, self.size) for x in (self.n_places, self.n_categories))
-        inside = Fraction(self.threshold, TWO_64)
+        inside = Fraction(self.threshold, PROBABILITY_UNIT)
         return choice_entropy(inside, n_all - n_missing, n_missing, order)
 
     tally_size = property(lambda self: self.n_places)
@@ -244,7 +244,7 @@ class SetHash(SetMechanism, MixingHash, tag="set-hash"):
         return {**super().client_parameters, "kind": "itemhash", "max_items": self.max_items}
 
     def report_entropy(self, order=1):
-        inside = Fraction(self.threshold, TWO_64)
+        inside = Fraction(self.threshold, PROBABILITY_UNIT)
         m = self.max_items
         return math.log2(self.n_seeds) + choice_entropy(inside, m, self.hash_range - m, order)
 
@@ -279,7 +279,7 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
 
     def __init__(self, digests: np.ndarray, client: SetHash) -> None:
         super().__init__(digests, client)
-        self.p = Fraction(client.threshold, TWO_64 * client.max_items)
+        self.p = Fraction(client.threshold, PROBABILITY_UNIT * client.max_items)
         self.max_items = client.max_items
         self.report_bytes = client.report_bytes
         self._slot_digests = np.concatenate([np.zeros(1, dtype=np.uint64), np.maximum(digests, 1)])

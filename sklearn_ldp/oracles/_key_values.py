@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from .._core.common.random import RandomState
 from .._core.domains import Categories, Domain, ItemDomain, KeyValueDomain
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import CategoryLaw, Noise
-from .._core.statements import check_level, fieller
-from .._core.support.random import RandomState
+from .._core.statistics import check_level, fieller
 from ._items import ItemOracle, ItemSubsetChannel
 
 _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean: chosen by hand

@@ -12,14 +12,19 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Categories, word_digests
 from .._core.mechanisms.channel import Channel, HashReports, IndependentChannel
-from .._core.mechanisms.coins import TWO_64, SeededCoins, direct_threshold, exp_lower_bound
+from .._core.mechanisms.coins import (
+    PROBABILITY_UNIT,
+    SeededCoins,
+    direct_threshold,
+    exp_lower_bound,
+)
 from .._core.mechanisms.laws import JointSupport, ReportLaw, choice_entropy
-from .._core.mechanisms.mechanism import PublicPart, ReportField, bits_for
+from .._core.mechanisms.mechanism import PublicPart, ReportField, bit_width
 from .._core.numerics.finite_field import FiniteField, field_orders_beside
 from .._core.numerics.transforms import LinearFunctions, linear_functions, mixed, scattered
-from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 MOST_RANGE = 1 << 20  # the largest range that "auto" chooses
@@ -290,7 +295,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
-        super().__init__(n_categories, p=Fraction(threshold, TWO_64), q=Fraction(1, g))
+        super().__init__(n_categories, p=Fraction(threshold, PROBABILITY_UNIT), q=Fraction(1, g))
         self.field = field
         self.threshold = threshold
         # With this probability a user hashes their category; otherwise all reports are equally
@@ -347,7 +352,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     @property
     def report_bits(self):
-        return bits_for(self.n_functions * self.field.order)
+        return bit_width(self.n_functions * self.field.order)
 
     @property
     def tally_sum(self):
@@ -417,7 +422,7 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
     def _law(self) -> ReportLaw:
         """Return the distribution of all reports, in the order of their numbers."""
-        p = self.threshold / TWO_64
+        p = self.threshold / PROBABILITY_UNIT
         g = self.field.order
         shares = np.repeat(self.public_part.shares, g)
         own = shares * p
@@ -596,7 +601,7 @@ class MixingHash(HashReports, tag="mixing-hash"):
         return {"kind": "mixing", "hash_range": self.hash_range, "keep": self.threshold}
 
     def report_entropy(self, order=1):
-        keep = Fraction(self.threshold, TWO_64)
+        keep = Fraction(self.threshold, PROBABILITY_UNIT)
         return math.log2(self.n_seeds) + choice_entropy(keep, 1, self.hash_range - 1, order)
 
     def hash(self, seeds, digests):
@@ -632,7 +637,7 @@ class MixingHashChannel(HashReports, IndependentChannel, tag="mixing-hash-channe
     has_exact_support = False
 
     def __init__(self, digests: np.ndarray, client: MixingHash):
-        p, q = Fraction(client.threshold, TWO_64), Fraction(1, client.hash_range)
+        p, q = Fraction(client.threshold, PROBABILITY_UNIT), Fraction(1, client.hash_range)
         super().__init__(len(digests), p, q)
         self.digests = digests
         self.client = client

@@ -11,13 +11,13 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
+from .._core.common.text import counted, labelled_lines, number_texts
 from .._core.domains import NumberDomain
-from .._core.lifecycle import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
+from .._core.fitting import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
-from .._core.statements import Means, at_level, check_level, check_of, describe_nothing, rows_of
-from .._core.support.random import RandomState
-from .._core.support.text import counted, labelled_lines, number_texts
+from .._core.statistics import Means, at_level, check_level, check_of, describe_nothing, rows_of
 from ._base import OneColumn
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Categories
 from .._core.mechanisms.matrix import MatrixChannel, check_channel, integer_channel, kept_channel
 from .._core.numerics import strategies
 from .._core.queries import Queries, as_query_set
-from .._core.support.random import RandomState
 from ._base import BaseOracle
 from ._prefix_channels import PREFIX_SIZES, prefix_integers
 from ._subset import best_subset_channel

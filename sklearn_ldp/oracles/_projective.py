@@ -9,14 +9,14 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.locks import cached_property
+from .._core.common.random import RandomState
 from .._core.domains import Categories
 from .._core.mechanisms.channel import IndexChannel
-from .._core.mechanisms.coins import TWO_64, n_reached
+from .._core.mechanisms.coins import PROBABILITY_UNIT, n_reached
 from .._core.mechanisms.laws import ReportLaw
 from .._core.numerics.finite_field import FiniteField, prime_power
 from .._core.numerics.transforms import contract, linear_functions
-from .._core.support.locks import cached_property
-from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 _MAX_FIELD = 64  # larger fields have too large spaces, and other oracles are as good
@@ -270,7 +270,9 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @property
     def report_law(self):
-        p = self.threshold / TWO_64  # a float quotient; estimates depend on its last digit
+        p = (
+            self.threshold / PROBABILITY_UNIT
+        )  # a float quotient; estimates depend on its last digit
         inside, outside = p / self.n_inside, (1 - p) / (self.n_reports - self.n_inside)
         return ReportLaw(inside, outside, self._spread, self._gather, takes_rows=True)
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from .._core.common.locks import cached_property
 from .._core.domains import StringCoder, StringDomain
 from .._core.domains.canonical import list_digest
-from .._core.mechanisms.coins import TWO_64, direct_threshold, exp_lower_bound
+from .._core.mechanisms.coins import PROBABILITY_UNIT, direct_threshold, exp_lower_bound
 from .._core.numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prime_power
 from .._core.numerics.transforms import mixed
-from .._core.support.locks import cached_property
 from ._local_hashing import LinearHash, MixingHash
 
 _DIGEST_BITS = 40  # of a prefix: together with the new digits, a code has fewer than 63 bits
@@ -51,7 +51,7 @@ class PrefixHash(LinearHash):
         self.n_digits = n_digits
         self.n_copies = n_copies
         self.threshold = threshold
-        self.p, self.q = Fraction(threshold, TWO_64), Fraction(1, field.order)
+        self.p, self.q = Fraction(threshold, PROBABILITY_UNIT), Fraction(1, field.order)
         self.n_extensions = field.order**n_digits
         self.n_linear = 1 + (self.n_extensions - 1) // (field.order - 1)
         self.n_functions = self.n_linear * n_copies

@@ -11,13 +11,13 @@ import numpy as np
 from scipy import stats
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Domain, StringDomain
 from .._core.estimates import OR_LONGER, FrequencyEstimate
-from .._core.lifecycle import BaseCollector, Collected
-from .._core.mechanisms.several import Several
+from .._core.fitting import BaseCollector, Collected
+from .._core.mechanisms.several import SampledQuestions
 from .._core.noise import NoiseModel
-from .._core.statements import adjusted_p_values
-from .._core.support.random import RandomState
+from .._core.statistics import adjusted_p_values
 from ._base import OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
 from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
@@ -29,7 +29,9 @@ _MOST_TRIED = 1 << 18  # maximum number of examined extensions of all prefixes t
 _LEVEL = 0.95  # with this probability, some user has each string of `estimate_`
 
 
-def search(survey: Several, domain: PrefixDomain, tally: np.ndarray) -> tuple[list, np.ndarray]:
+def search(
+    survey: SampledQuestions, domain: PrefixDomain, tally: np.ndarray
+) -> tuple[list, np.ndarray]:
     """Search for the most frequent strings; each part extends the prefixes of the part before."""
     # Returns the prefixes kept after each part, in order of evidence, with their letters and an
     # estimate that is biased by selection; and the digits of the strings in the last part.
@@ -375,8 +377,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         plan = best_plan(epsilon, strings, int(self.n_found), users, order)
         return PrefixDomain(strings, plan, self.missing == "report")
 
-    def _make_mechanism(self, domain: Any) -> Several:
-        return Several.drawn(domain.plan.mechanisms(), domain.plan.shares)
+    def _make_mechanism(self, domain: Any) -> SampledQuestions:
+        return SampledQuestions.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
         """Return the strings found in the reports; warn once about undetected strings."""

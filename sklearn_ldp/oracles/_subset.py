@@ -10,20 +10,20 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.locks import cached_property
+from .._core.common.random import RandomState
 from .._core.domains import Categories
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import (
-    TWO_64,
+    PROBABILITY_UNIT,
     SeededCoins,
     count_members,
     exp_lower_bound,
     group_threshold,
 )
-from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_size
-from .._core.mechanisms.mechanism import ReportField, bits_for, counted_by_group
+from .._core.mechanisms.laws import JointSupport, choice_entropy, fixed_support_size
+from .._core.mechanisms.mechanism import ReportField, bit_width, counted_by_group
 from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
-from .._core.support.locks import cached_property
-from .._core.support.random import RandomState
 from ._base import BaseOracle
 
 _PROTOCOL_BITS = 1 << 20  # up to this many users times categories, `simulate` runs the protocol
@@ -156,7 +156,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     def __init__(self, n_categories: int, size: int, epsilon: float):
         threshold = group_threshold(epsilon, size, n_categories - size)
-        p = Fraction(threshold, TWO_64)
+        p = Fraction(threshold, PROBABILITY_UNIT)
         q = (p * (size - 1) + (1 - p) * size) / (n_categories - 1)
         super().__init__(n_categories, p, q)
         self.threshold = threshold
@@ -196,7 +196,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
     @property
     def report_bits(self):
         # The shorter form counts: d bits, or the number of the set among all sets.
-        return min(self.n_places, bits_for(math.comb(self.n_places, self.size)))
+        return min(self.n_places, bit_width(math.comb(self.n_places, self.size)))
 
     def report_entropy(self, order=1):
         d = self.n_places
@@ -227,7 +227,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     @property
     def support_sizes(self):
-        return fixed_size(self.size, self.n_places)
+        return fixed_support_size(self.size, self.n_places)
 
     def privatize(self, codes, coins):
         return self._reports(self._drawn(codes, coins))

@@ -7,7 +7,12 @@ from fractions import Fraction
 import numpy as np
 
 from .._core.mechanisms.channel import IndependentChannel
-from .._core.mechanisms.coins import TWO_64, count_members, symmetric_threshold, zero_bit_threshold
+from .._core.mechanisms.coins import (
+    PROBABILITY_UNIT,
+    count_members,
+    symmetric_threshold,
+    zero_bit_threshold,
+)
 from .._core.mechanisms.laws import choice_entropy, count_bits
 from .._core.mechanisms.mechanism import ReportField
 from .._core.mechanisms.packed import PackedReports, count_packed_bits, packed_bits, set_packed_bits
@@ -61,7 +66,7 @@ class OUE(BaseOracle, tag="oue"):
     """
 
     def _make_mechanism(self, domain):
-        return UnaryChannel(domain.size, TWO_64 // 2, zero_bit_threshold(self.epsilon))
+        return UnaryChannel(domain.size, PROBABILITY_UNIT // 2, zero_bit_threshold(self.epsilon))
 
 
 class SUE(BaseOracle, tag="sue"):
@@ -108,7 +113,7 @@ class SUE(BaseOracle, tag="sue"):
 
     def _make_mechanism(self, domain):
         threshold = symmetric_threshold(self.epsilon)
-        return UnaryChannel(domain.size, threshold, TWO_64 - threshold)
+        return UnaryChannel(domain.size, threshold, PROBABILITY_UNIT - threshold)
 
 
 class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
@@ -121,7 +126,9 @@ class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
     has_two_likelihoods = True
 
     def __init__(self, n_categories: int, one: int, zero: int):
-        super().__init__(n_categories, p=Fraction(one, TWO_64), q=Fraction(zero, TWO_64))
+        super().__init__(
+            n_categories, p=Fraction(one, PROBABILITY_UNIT), q=Fraction(zero, PROBABILITY_UNIT)
+        )
         self.one = one
         self.zero = zero
         self.report_bytes = 4 * n_categories

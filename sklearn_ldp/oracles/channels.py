@@ -8,7 +8,7 @@ these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 
 from .._core.mechanisms.channel import Channel, LinearMechanism, randomised_response
 from .._core.mechanisms.coins import (
-    TWO_64,
+    PROBABILITY_UNIT,
     Coins,
     direct_threshold,
     group_threshold,
@@ -18,16 +18,22 @@ from .._core.mechanisms.coins import (
 from .._core.mechanisms.laws import (
     JointSupport,
     ReportLaw,
-    fixed_size,
+    fixed_support_size,
     independent_sizes,
     independent_support,
 )
 from .._core.mechanisms.matrix import MatrixChannel, integer_channel
-from .._core.mechanisms.mechanism import Mechanism, PublicPart, ReportField, bits_for, expect
+from .._core.mechanisms.mechanism import (
+    Mechanism,
+    PublicPart,
+    ReportField,
+    bit_width,
+    require_reports,
+)
 from .._core.noise import Noise
 
 __all__ = [
-    "TWO_64",
+    "PROBABILITY_UNIT",
     "Channel",
     "Coins",
     "JointSupport",
@@ -38,15 +44,15 @@ __all__ = [
     "PublicPart",
     "ReportField",
     "ReportLaw",
-    "bits_for",
+    "bit_width",
     "direct_threshold",
-    "expect",
-    "fixed_size",
+    "fixed_support_size",
     "group_threshold",
     "independent_sizes",
     "independent_support",
     "integer_channel",
     "randomised_response",
+    "require_reports",
     "symmetric_threshold",
     "zero_bit_threshold",
 ]

@@ -14,21 +14,21 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
+from .._core.common.locks import cached_property
+from .._core.common.typing import Axes, Frequencies
 from .._core.displays import ErrorCurveDisplay
 from .._core.domains import NumberDomain
 from .._core.domains.values import as_distribution
-from .._core.lifecycle import BaseCollector, PlannedEstimate
+from .._core.fitting import BaseCollector, PlannedEstimate
 from .._core.noise import as_rows
 from .._core.queries import Queries, as_query_set
-from .._core.statements import (
+from .._core.statistics import (
     answer_range,
     check_level,
     check_of,
     critical_of_look,
     narrowest,
 )
-from .._core.support.locks import cached_property
-from .._core.support.typing import Axes, Frequencies
 from ..learning import LabelDPRegressor, LDPNaiveBayes
 from ..oracles import BaseOracle, LocalMean
 from ..postprocessing import significance_threshold

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
+from .._core.common.docs import Documented, fill_in, inherit_docstrings
+from .._core.common.privacy import warn_of_output
+from .._core.common.typing import Column
 from .._core.domains.values import as_numbers
 from .._core.estimates import (
     EstimateSet,
@@ -24,9 +27,6 @@ from .._core.estimates.errors import held_out_score, mean_of_parts, query_errors
 from .._core.noise import NOISE_CONSTRAINT as NOISE_CONSTRAINT
 from .._core.noise import Noise
 from .._core.queries import Queries
-from .._core.support.docs import Documented, fill_in, inherit_docstrings
-from .._core.support.privacy import warn_of_output
-from .._core.support.typing import Column
 from ._truth import true_frequencies, warn_of_lost_weights
 
 _T = TypeVar("_T")

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from .._core.common.typing import Distribution
 from .._core.noise import Noise
 from .._core.numerics.posterior import Posterior, prior_moments
 from .._core.numerics.simplex import norm_sub
-from .._core.support.typing import Distribution
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
 from ._count_priors import FAMILIES, Known, PowerLaw, as_family, fit_likelihood, fit_moments
 

@@ -12,10 +12,10 @@ from scipy.linalg import cholesky
 from scipy.ndimage import median_filter
 from scipy.special import logsumexp, softmax
 
+from .._core.common.parallel import one_thread
 from .._core.noise import Noise
 from .._core.numerics.nested_waves import nested_waves
 from .._core.numerics.simplex import norm_sub
-from .._core.support.parallel import one_thread
 
 # Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
 _PENALTIES = 8.0 ** np.arange(3, -3, -1)

@@ -11,10 +11,10 @@ from scipy.linalg import block_diag, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
+from .._core.common.parallel import one_thread
+from .._core.common.progress import Progress
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
-from .._core.support.parallel import one_thread
-from .._core.support.progress import Progress
 from ..oracles.channels import ReportLaw
 from ._base import BasePostProcessor
 from ._drawn_curves import average_of_drawn

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._core.domains import encode_columns
 from .._core.domains.values import as_columns, column_names
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.lifecycle import check_weights
+from .._core.fitting import check_weights
 
 
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from .._core.common.random import RandomState, as_generator
+from .._core.common.typing import Frequencies
 from .._core.domains import closed_domain
 from .._core.domains.values import in_order
 from .._core.mechanisms.chain import Chain
-from .._core.mechanisms.coins import TWO_64, SeededCoins
-from .._core.support.random import RandomState, as_generator
-from .._core.support.typing import Frequencies
+from .._core.mechanisms.coins import PROBABILITY_UNIT, SeededCoins
 from ..oracles import BaseOracle
 
 _MOST_LISTED = 1 << 22  # maximum size of the list of all sets of reports
@@ -94,7 +94,10 @@ def repeated_collection_risk(
         )
     chain = None if epsilon_forever is None else memo
     prior = _prior(frequencies, closed_domain(protocol.domain).categories)
-    if chain is not None and chain.share in (0, TWO_64):  # later reports reveal nothing new
+    if chain is not None and chain.share in (
+        0,
+        PROBABILITY_UNIT,
+    ):  # later reports reveal nothing new
         once = repeated_collection_risk(oracle, 1, None, frequencies, random_state=random_state)
         return np.repeat(once, n_rounds)
     law = channel.law_of_reports
@@ -125,8 +128,8 @@ def _listed_risk(law, n_rounds, prior, chain):
     base = against / against.sum()
     once = np.where(supported, np.broadcast_to(law.supported, len(base))[:, None], against[:, None])
     if chain is not None:
-        share = chain.share / TWO_64
-        permanent = once * np.where(supported, 1, chain.keep_against / TWO_64)
+        share = chain.share / PROBABILITY_UNIT
+        permanent = once * np.where(supported, 1, chain.keep_against / PROBABILITY_UNIT)
         permanent /= permanent.sum(axis=0)
         fresh = (1 - share) * base
     risk = np.empty(n_rounds)
@@ -177,9 +180,9 @@ def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
             logs += epsilon * channel.supports(channel.privatize(codes, coins), every)
             yield logs
         return
-    a = chain.share / TWO_64
+    a = chain.share / PROBABILITY_UNIT
     p = float(channel.own_support)
-    against = chain.keep_against / TWO_64
+    against = chain.keep_against / PROBABILITY_UNIT
     s = p / (p + math.exp(epsilon) * (1 - p))
     forever = p / (p + (1 - p) * against)
     odds = math.log(a / (1 - a))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._core.aggregation.containers import as_chunks
+from .._core.common.typing import Column
 from .._core.domains.canonical import canonical
 from .._core.mechanisms import OracleOrProtocol, Protocol
-from .._core.storage.containers import as_chunks
-from .._core.support.typing import Column
 from ..oracles.channels import PublicPart
 
 _KEY_BYTES = 16  # minimum length

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import clone
 
+from .._core.common.random import RandomState, as_generator
 from .._core.domains import encode_columns
 from .._core.domains.values import as_vector
-from .._core.support.random import RandomState, as_generator
 from ..oracles import BaseOracle
 
 _BATCH = 1 << 16

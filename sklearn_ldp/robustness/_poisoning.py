@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from .._core.lifecycle import BaseCollector
+from .._core.fitting import BaseCollector
 from ..oracles import BaseOracle, LocalMean, StringOracle
 from ..surveys import BaseColumnSurvey
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from .._core.aggregation.containers import as_chunks
+from .._core.common.typing import Column
 from .._core.mechanisms import OracleOrProtocol, Protocol, as_protocol
 from .._core.mechanisms.coins import SeededCoins
-from .._core.storage.containers import as_chunks
-from .._core.support.typing import Column
 from ..oracles.channels import Channel, JointSupport, PublicPart, ReportLaw
 from ..surveys import BaseColumnSurvey
 

@@ -1,7 +1,7 @@
 """Surveys: several columns per user, their tables, and models that make tables agree."""
 
 from .._core.domains import RecordDomain
-from .._core.mechanisms.several import Several, View
+from .._core.mechanisms.several import QuestionView, SampledQuestions
 from ._base import BaseColumnSurvey
 from ._class_mixture import ClassMixture
 from ._column_oracle import ColumnOracle
@@ -19,12 +19,12 @@ __all__ = [
     "Consistent",
     "LatentClasses",
     "MarginalOracle",
+    "QuestionView",
     "RangeOracle",
     "RecordDomain",
     "ResponseDesign",
-    "Several",
+    "SampledQuestions",
     "TableSet",
-    "View",
     "compare_methods",
     "consistent_tables",
 ]

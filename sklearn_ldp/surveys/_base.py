@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
+from .._core.common.random import RandomState, as_generator, check_repeats
+from .._core.common.typing import Frequencies, Values
 from .._core.domains import Domain, RecordDomain
 from .._core.domains.values import column_names, in_order
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.lifecycle import (
+from .._core.fitting import (
     PARTY_PARAMETERS,
     BaseCollector,
     Collected,
@@ -24,9 +26,7 @@ from .._core.lifecycle import (
 )
 from .._core.mechanisms import Counts, Protocol, Shards, check_counts
 from .._core.mechanisms.mechanism import Mechanism
-from .._core.mechanisms.several import Several, View
-from .._core.support.random import RandomState, as_generator, check_repeats
-from .._core.support.typing import Frequencies, Values
+from .._core.mechanisms.several import QuestionView, SampledQuestions
 from ..oracles import BaseOracle, best_oracle
 
 # Minimum total variance of a channel. It keeps the sampling probabilities defined if reports are
@@ -71,10 +71,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     """Base class of collectors of several columns. Each user answers a few questions.
 
     A new survey is one class with a method `_make_mechanism`. The method returns a
-    :class:`~sklearn_ldp.surveys.Several` over a :class:`~sklearn_ldp.surveys.RecordDomain`, which
-    defines the questions and the probability of each question. No other method needs overriding.
-    The survey has one estimate for each question. Its name is the name of the column, or the tuple
-    of the names of the columns.
+    :class:`~sklearn_ldp.surveys.SampledQuestions` over a
+    :class:`~sklearn_ldp.surveys.RecordDomain`, which defines the questions and the probability of
+    each question. No other method needs overriding. The survey has one estimate for each question.
+    Its name is the name of the column, or the tuple of the names of the columns.
 
     Parameters
     ----------
@@ -155,12 +155,14 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
     # -- optional hooks of a survey, next to its mechanism ------------------------------------
     def _oracles_behind(
-        self, domain: RecordDomain, views: Mapping[Any, View]
+        self, domain: RecordDomain, views: Mapping[Any, QuestionView]
     ) -> Mapping[Any, BaseOracle]:
         """Return the oracle of each question, by name, for simulations. Default: no oracles."""
         return {}
 
-    def _asked(self, domain: RecordDomain, survey: Several) -> list[tuple[Any, Domain, Any]]:
+    def _asked(
+        self, domain: RecordDomain, survey: SampledQuestions
+    ) -> list[tuple[Any, Domain, Any]]:
         """Return the name, the domain, and the oracle (or None) of each question."""
         views = self._views(domain, survey)
         oracles = self._oracles_behind(domain, views)
@@ -192,14 +194,14 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             )
         }
 
-    def _views(self, domain: RecordDomain, mechanism: Several) -> dict[Any, View]:
+    def _views(self, domain: RecordDomain, mechanism: SampledQuestions) -> dict[Any, QuestionView]:
         """Return the view (columns and sizes) of each question, by the name of its estimate."""
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
-            return {key: View.joint((j,), (column.size,)) for j, (key, column) in numbered}
+            return {key: QuestionView.joint((j,), (column.size,)) for j, (key, column) in numbered}
         return {table_name(domain, view.columns): view for view in mechanism.views}
 
-    def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
+    def _estimated(self, domain: RecordDomain, survey: SampledQuestions) -> dict[Any, QuestionView]:
         """Return the view of each estimate, by its name. Default: the views of the questions."""
         return self._views(domain, survey)
 
@@ -428,7 +430,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 
 
 def counts_in_views(
-    views: Mapping[Any, View], codes: np.ndarray, weights: np.ndarray | None
+    views: Mapping[Any, QuestionView], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
     """For each view (set of columns), count the records with each combination of values.
 
@@ -447,6 +449,6 @@ def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
     return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
 
 
-def _domain_of_view(domain: RecordDomain, view: View) -> Domain:
+def _domain_of_view(domain: RecordDomain, view: QuestionView) -> Domain:
     """Return the domain of the answers to a question."""
     return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)

@@ -16,8 +16,8 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 
-from .._core.support.parallel import one_thread
-from .._core.support.tags import Tagged
+from .._core.common.parallel import one_thread
+from .._core.common.tags import Tagged
 from ._components import Subset
 
 _MAX_STEPS = 200  # a bound on the work

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import Domain, RecordDomain
 from .._core.estimates import EstimateSet
-from .._core.lifecycle import inherit_survey_parameters
-from .._core.mechanisms.coins import TWO_64
-from .._core.mechanisms.several import Several, shares_over_2_64
-from .._core.support.random import RandomState
+from .._core.fitting import inherit_survey_parameters
+from .._core.mechanisms.coins import PROBABILITY_UNIT
+from .._core.mechanisms.several import SampledQuestions, shares_over_2_64
 from ..oracles import BaseOracle, minimax_bound
 from ._base import BaseColumnSurvey
 
@@ -146,11 +146,11 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         self.strategy = strategy
 
     # -- hooks of the collection --------------------------------------------------------------
-    def _make_mechanism(self, domain: RecordDomain) -> Several:
+    def _make_mechanism(self, domain: RecordDomain) -> SampledQuestions:
         n_asked = self._n_asked(domain)
         channels = [oracle.channel() for oracle in self._oracles(domain, n_asked).values()]
         roots = np.sqrt(self._weights(domain) * self._total_variances(channels))
-        return Several.drawn(channels, roots, n_asked)
+        return SampledQuestions.drawn(channels, roots, n_asked)
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
         """Return the oracle of each column, with the budget of its answer as epsilon."""
@@ -289,7 +289,7 @@ def sampled_error(
     #           \Big(1 - \frac 1{d_j}\Big) \Big(\frac 1{\pi_j} - 1\Big)\Big),
     # the variance of the reports plus the variance of drawing the users.
     shares = shares_over_2_64(np.sqrt(weights * totals), n_sampled)
-    pis = np.array(shares, dtype=float) / TWO_64
+    pis = np.array(shares, dtype=float) / PROBABILITY_UNIT
     return float(np.sum(weights * (totals / pis + (1 - 1 / sizes) * (1 / pis - 1))))
 
 

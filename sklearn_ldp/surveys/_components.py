@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.support.tags import Tagged
+from .._core.common.tags import Tagged
 
 Subset = tuple[int, ...]
 Subsets = Sequence[Subset]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState, as_generator
 from .._core.numerics.simplex import norm_sub
-from .._core.support.random import RandomState, as_generator
 from ..postprocessing import EmpiricalBayes
 from ._class_mixture import ClassFit, ClassMixture, PairTables, positive
 from ._components import Components, Subset

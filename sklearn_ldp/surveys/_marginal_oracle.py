@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.random import RandomState
 from .._core.domains import RecordDomain
-from .._core.lifecycle import Collected, inherit_survey_parameters
+from .._core.fitting import Collected, inherit_survey_parameters
 from .._core.mechanisms import check_counts
-from .._core.mechanisms.several import Several, View
-from .._core.support.random import RandomState
+from .._core.mechanisms.several import QuestionView, SampledQuestions
 from ..oracles import GRR, BaseOracle, SubsetSelection
 from ._base import BaseColumnSurvey, PlannedEstimate, best_of_size, counts_in_views, table_name
 from ._components import Subset
@@ -190,18 +190,18 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         self.expected_n_users = expected_n_users
 
     # -- hooks of the collection --------------------------------------------------------------
-    def _make_mechanism(self, domain: RecordDomain) -> Several:
+    def _make_mechanism(self, domain: RecordDomain) -> SampledQuestions:
         request, channel = self._request(domain)
         plan = self._plan(domain, request)
         if plan.method == "fourier":
-            views = [View.parity(columns) for columns in plan.views]
+            views = [QuestionView.parity(columns) for columns in plan.views]
         else:
             views = [_joint_view(domain, columns) for columns in plan.views]
         channels = [channel(view.n_values) for view in views]
-        return Several.drawn(channels, plan.probabilities, views=views)
+        return SampledQuestions.drawn(channels, plan.probabilities, views=views)
 
     def _oracles_behind(
-        self, domain: RecordDomain, views: Mapping[Any, View]
+        self, domain: RecordDomain, views: Mapping[Any, QuestionView]
     ) -> dict[Any, BaseOracle]:
         """Return the oracle of each table that users are asked about."""
         return {
@@ -354,7 +354,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
             )
 
     # -- the estimate -------------------------------------------------------------------------
-    def _estimated(self, domain: RecordDomain, survey: Several) -> dict[Any, View]:
+    def _estimated(self, domain: RecordDomain, survey: SampledQuestions) -> dict[Any, QuestionView]:
         tables = self._tables(domain)
         if _asks_for(survey, tables):
             return self._views(domain, survey)
@@ -558,6 +558,6 @@ def _asks_for_parities(survey: Any) -> bool:
     return any(view.is_parity for view in survey.views)
 
 
-def _joint_view(domain: RecordDomain, columns: Subset) -> View:
+def _joint_view(domain: RecordDomain, columns: Subset) -> QuestionView:
     """Return the view whose values are the combinations of these columns."""
-    return View.joint(columns, [domain.sizes[j] for j in columns])
+    return QuestionView.joint(columns, [domain.sizes[j] for j in columns])

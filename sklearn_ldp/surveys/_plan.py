@@ -9,7 +9,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from .._core.support.locks import cached_property
+from .._core.common.locks import cached_property
 from ._components import Components, Subset, subsets
 
 # Limits for questions about more columns than a requested table has. Chosen by hand, not measured.

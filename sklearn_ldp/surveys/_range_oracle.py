@@ -12,14 +12,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.locks import cached_property
+from .._core.common.random import RandomState
 from .._core.domains import Categories, Domain
 from .._core.mechanisms.channel import Channel, LinearMechanism
-from .._core.mechanisms.several import Several, shares_over_2_64
+from .._core.mechanisms.several import SampledQuestions, shares_over_2_64
 from .._core.noise import MULTINOMIAL, Covariances, Noise
 from .._core.numerics.nested_waves import nested_waves
 from .._core.queries import prefixes
-from .._core.support.locks import cached_property
-from .._core.support.random import RandomState
 from ..oracles import (
     GRR,
     BaseOracle,
@@ -173,14 +173,14 @@ def short_channel(epsilon: float, n_cells: int) -> Any:
     return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 
 
-class TreeChannel(Several, LinearMechanism, tag="tree-channel"):
+class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
     """A survey with one question for each level of a tree over ordered categories."""
 
     # A code is the number of a category. On a level with bins of `w` categories a user reports
     # `code // w`. The estimate of the categories is the weighted least-squares fit to the raw
     # estimates of all levels, under the condition that the sum is 1. The weights assume uniform
     # frequencies.
-    # shares: as for `Several`.
+    # shares: as for `SampledQuestions`.
     # n_categories: number of categories.
     # widths: number of categories of a bin of each level. Each width is a multiple of the next
     # width. The last width is 1.

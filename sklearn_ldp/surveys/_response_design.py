@@ -16,15 +16,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.common.pandas import import_pandas
+from .._core.common.random import RandomState
+from .._core.common.tags import Tagged
+from .._core.common.typing import DataFrame
 from .._core.domains import Categories
 from .._core.domains.values import as_vector, is_missing
-from .._core.mechanisms.coins import TWO_64
+from .._core.mechanisms.coins import PROBABILITY_UNIT
 from .._core.mechanisms.matrix import MatrixChannel, integer_channel
-from .._core.statements import check_level
-from .._core.support.pandas import import_pandas
-from .._core.support.random import RandomState
-from .._core.support.tags import Tagged
-from .._core.support.typing import DataFrame
+from .._core.statistics import check_level
 from ..oracles import MatrixOracle, SubsetSelection
 
 _RESOLUTION = 64 * math.log(2)  # the epsilon of a probability of 2**-64, which replaces 0
@@ -132,9 +132,12 @@ class ResponseDesign(Tagged, tag="response-design"):
         """The channel in integers over 2**64, as for :class:`~sklearn_ldp.MatrixOracle`."""
         if math.isfinite(self.epsilon):
             return integer_channel(self.channel, self.epsilon)
-        columns = [[max(int(x * TWO_64), 1) for x in column] for column in self.channel.T.tolist()]
+        columns = [
+            [max(int(x * PROBABILITY_UNIT), 1) for x in column]
+            for column in self.channel.T.tolist()
+        ]
         for column in columns:
-            column[column.index(max(column))] += TWO_64 - sum(column)
+            column[column.index(max(column))] += PROBABILITY_UNIT - sum(column)
         return np.array(columns, dtype=np.uint64).T
 
     def oracle(self, categories: Categories = ("no", "yes"), **parameters: Any) -> MatrixOracle:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from .._core.common.locks import cached_property
+from .._core.common.pandas import import_pandas
+from .._core.common.random import RandomState, as_generator
+from .._core.common.text import counted
+from .._core.common.typing import DataFrame
 from .._core.domains import RecordDomain
 from .._core.domains.values import is_missing, objects
 from .._core.estimates import EstimateSet, FrequencyEstimate
-from .._core.statements import ConfidenceInterval, WaldTest, independence
-from .._core.support.locks import cached_property
-from .._core.support.pandas import import_pandas
-from .._core.support.random import RandomState, as_generator
-from .._core.support.text import counted
-from .._core.support.typing import DataFrame
+from .._core.statistics import ConfidenceInterval, WaldTest, independence
 from ._class_mixture import ClassMixture, mixture_of_tables
 from ._components import Subset
 from ._views import TableView

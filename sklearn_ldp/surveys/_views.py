@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._core.common.locks import cached_property
+from .._core.common.state import Uncached
+from .._core.common.tags import Tagged
 from .._core.domains import RecordDomain
 from .._core.estimates import FrequencyEstimate
 from .._core.noise import MULTINOMIAL, Covariances, Noise, Term, every_category
-from .._core.support.locks import cached_property
-from .._core.support.state import Uncached
-from .._core.support.tags import Tagged
 from ._components import Components, Subset, centered, subsets
 from ._plan import noise_per_dimension
 

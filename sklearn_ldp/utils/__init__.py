@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._core.support.lazy import lazy_names as _lazy_names
+from .._core.common.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from . import discovery as discovery

@@ -20,12 +20,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
+from .._core.common.privacy import PrivacyWarning
 from .._core.estimates import EstimateSet, FrequencyEstimate
 from .._core.mechanisms.channel import Channel
-from .._core.mechanisms.coins import TWO_64, Coins, SeededCoins, exp_lower_bound
+from .._core.mechanisms.coins import PROBABILITY_UNIT, Coins, SeededCoins, exp_lower_bound
 from .._core.mechanisms.mechanism import Mechanism
 from .._core.noise import NoiseModel
-from .._core.support.privacy import PrivacyWarning
 from ..collection import read_reports, write_reports
 from ..oracles import BaseOracle, ItemOracle
 from ..postprocessing import BasePostProcessor
@@ -268,7 +268,7 @@ class _ScriptedCoins(Coins):
         return outcome
 
     def bernoulli(self, threshold, size):
-        success = Fraction(threshold, TWO_64)
+        success = Fraction(threshold, PROBABILITY_UNIT)
         n = int(np.prod(size))
         chances = [1 - success, success]
         return np.array([self._draw(2, chances) for _ in range(n)], dtype=bool).reshape(size)
@@ -277,11 +277,11 @@ class _ScriptedCoins(Coins):
         return np.array([self._draw(high) for _ in range(size)], dtype=np.int64)
 
     def choice(self, bounds, size):
-        chances = [Fraction(b - a, TWO_64) for a, b in pairwise([0, *bounds])]
+        chances = [Fraction(b - a, PROBABILITY_UNIT) for a, b in pairwise([0, *bounds])]
         return np.array([self._draw(len(bounds), chances) for _ in range(size)], dtype=np.int64)
 
     def choices(self, bounds, laws):
-        ends = ([*map(int, bounds[law]), TWO_64] for law in laws)
+        ends = ([*map(int, bounds[law]), PROBABILITY_UNIT] for law in laws)
         return np.concatenate([self.choice(ends_of_one, 1) for ends_of_one in ends])
 
     def subsets(self, sizes, n_items, n_columns=None):

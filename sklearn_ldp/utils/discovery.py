@@ -5,7 +5,7 @@ from __future__ import annotations
 from sklearn.base import BaseEstimator
 
 from .. import learning, model_selection, oracles, postprocessing, surveys
-from .._core.support.lazy import exported_classes
+from .._core.common.lazy import exported_classes
 from ..surveys import BaseColumnSurvey
 
 __all__ = ["all_estimators"]

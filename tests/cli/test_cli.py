@@ -19,7 +19,7 @@ import sklearn_ldp
 from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli import _demo, _files
-from sklearn_ldp._core.support.progress import Progress
+from sklearn_ldp._core.common.progress import Progress
 from sklearn_ldp.collection import write_reports
 from sklearn_ldp.datasets import load_us_states
 from sklearn_ldp.model_selection import ErrorStudy, simulate_errors

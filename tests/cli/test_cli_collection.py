@@ -20,7 +20,7 @@ from sklearn_ldp import GRR, OLH, OUE, FrequencyEstimate, ItemOracle, Trend, bes
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli import _aggregate
 from sklearn_ldp._cli._arguments import adopt, declared_oracle
-from sklearn_ldp._core.storage.checkpoints import locked
+from sklearn_ldp._core.aggregation.checkpoints import locked
 from sklearn_ldp.collection import (
     Aggregator,
     aggregate,
@@ -511,7 +511,7 @@ def test_a_client_tests_itself(given, tmp_path, capsys, monkeypatch):
             "--categories FILE. If the possible answers cannot be listed, use --open",
         ),
         (["--open", "--output", "client.js"], "must end in .mjs"),
-        (["--open", "--output", "x.mjs", "--most-epsilon", "2"], "epsilon_forever"),
+        (["--open", "--output", "x.mjs", "--max-epsilon", "2"], "epsilon_forever"),
     ],
 )
 def test_a_client_that_cannot_be_is_refused(argv, fragment, tmp_path, capsys, monkeypatch):

@@ -53,7 +53,7 @@ def test_parquet_that_promises_too_many_rows(folder, capsys):
 
 
 def test_parquet_whose_pages_unpack_to_too_much(folder, capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.files._UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr("sklearn_ldp._core.common.files._UNPACKED_BYTES", 1 << 16)
     table = pa.table({"value": ["a" * (1 << 22)], "count": [1]})
     pq.write_table(table, "histogram.parquet", compression="zstd")
     assert (folder / "histogram.parquet").stat().st_size < 100_000
@@ -63,7 +63,7 @@ def test_parquet_whose_pages_unpack_to_too_much(folder, capsys, monkeypatch):
 
 
 def test_gzip_that_unpacks_to_too_much(folder, capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.files._UNPACKED_BYTES", 1 << 16)
+    monkeypatch.setattr("sklearn_ldp._core.common.files._UNPACKED_BYTES", 1 << 16)
     (folder / "people.csv.gz").write_bytes(gzip.compress(b"sex,age\n" + b"F,1\n" * (1 << 17)))
     assert "unpacks to more than" in error_of(capsys, "privatize", "people.csv.gz", *GIVEN)
 

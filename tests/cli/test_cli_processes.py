@@ -11,7 +11,7 @@ import pytest
 
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._core.storage import checkpoints
+from sklearn_ldp._core.aggregation import checkpoints
 from sklearn_ldp.collection import Aggregator, RepeatedClient, read_reports, write_reports
 
 COMMAND = [sys.executable, "-m", "sklearn_ldp"]
@@ -130,7 +130,7 @@ def test_a_full_disk_is_named(write, name, folder, monkeypatch):
 def test_a_full_folder_of_temporary_files_is_named(folder, monkeypatch, capsys):
     """It was standard output, which nobody had written to."""
     monkeypatch.setattr("tempfile.TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.HELD_BYTES", 10)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.HELD_BYTES", 10)
     assert main(["privatize", "values.txt", *GIVEN, "--output", "a.jsonl"]) == 1
     assert f"{tempfile.gettempdir()}: cannot write here" in capsys.readouterr().err
     assert {*os.listdir(folder)} == {"domain.txt", "values.txt"}

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, Base, HeldOutSearch, NormSub, SubsetSelection
-from sklearn_ldp._core.storage._ledger import Ledger
+from sklearn_ldp._core.aggregation._ledger import Ledger
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,

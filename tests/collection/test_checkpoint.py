@@ -172,7 +172,7 @@ def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
             calls.append(kind)
             return real(*arguments)
 
-        monkeypatch.setattr(f"sklearn_ldp._core.support.files.os.{name}", call)
+        monkeypatch.setattr(f"sklearn_ldp._core.common.files.os.{name}", call)
 
     noting("fsync")
     noting("replace")

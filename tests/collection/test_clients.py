@@ -20,16 +20,16 @@ from scipy import stats
 from serving import patience
 
 from sklearn_ldp import GRR, OLH, OUE, Domain, HadamardResponse, ItemOracle, SubsetSelection
-from sklearn_ldp._core.domains import word_digests
-from sklearn_ldp._core.domains.canonical import word_digest
-from sklearn_ldp._core.mechanisms.coins import ByteCoins
-from sklearn_ldp._core.storage.clients import (
+from sklearn_ldp._core.aggregation.clients import (
     client_mechanism,
     client_vectors,
     one_report,
     whole_module,
     write_self_test,
 )
+from sklearn_ldp._core.domains import word_digests
+from sklearn_ldp._core.domains.canonical import word_digest
+from sklearn_ldp._core.mechanisms.coins import ByteCoins
 from sklearn_ldp.collection import RepeatedClient, client_module
 
 slow = pytest.mark.slow
@@ -276,7 +276,7 @@ def test_budgets_are_checked():
     with pytest.raises(ValueError, match="no hash function that could be fixed"):
         client_module(oracle, epsilon_forever=2.0, fixed_part=True)
     with pytest.raises(ValueError, match="for clients with epsilon_forever"):
-        client_module(oracle, most_epsilon=2.0)
+        client_module(oracle, max_epsilon=2.0)
 
 
 @needs_node
@@ -446,7 +446,7 @@ def test_a_memo_is_refused_in_javascript(tmp_path):
 
     def message(changed=lambda text: text, calls=(("edge", "may"),), question="browser", **options):
         path.write_text(changed(memo), encoding="utf-8")
-        options = {"epsilon_forever": 2.0, "most_epsilon": 4.0, **options}
+        options = {"epsilon_forever": 2.0, "max_epsilon": 4.0, **options}
         module, calls = client_module(oracle, **options), json.dumps(calls)
         found = node(tmp_path, REPEATED, module, path, calls, question)
         assert changed(memo) == path.read_text(encoding="utf-8") or "message" not in found
@@ -458,8 +458,8 @@ def test_a_memo_is_refused_in_javascript(tmp_path):
     memo = path.read_text(encoding="utf-8")
     assert message() is None
     assert message(calls=[("edge", "july")]) is None
-    assert "more than most_epsilon" in message(calls=[("firefox", "july")])
-    assert message(calls=[("firefox", "july")], most_epsilon=6.0) is None
+    assert "more than max_epsilon" in message(calls=[("firefox", "july")])
+    assert message(calls=[("firefox", "july")], max_epsilon=6.0) is None
     assert "none of the 3" in message(calls=[("lynx", "july")])
     assert "damaged" in message(lambda text: text.replace("may", "mai"))
     assert "damaged" in message(lambda text: text[:50])

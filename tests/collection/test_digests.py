@@ -10,7 +10,7 @@ from forged import forged
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
-from sklearn_ldp._core.storage._ledger import CopyRule
+from sklearn_ldp._core.aggregation._ledger import CopyRule
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedBatchError,
@@ -105,7 +105,7 @@ def test_a_file_that_the_ledger_knows_is_not_read_again(tmp_path, monkeypatch):
     def unread(*args, **options):
         raise AssertionError("read")
 
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.count_batch", unread)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.count_batch", unread)
     assert aggregate(path, server).summary().n_repeats == 1
 
 

@@ -31,9 +31,14 @@ from sklearn_ldp import (
     RangeOracle,
     SubsetSelection,
 )
-from sklearn_ldp._core.storage import formats
-from sklearn_ldp._core.storage.containers import from_columns, report_fields, to_batch, to_columns
-from sklearn_ldp._core.support.parquet import column_chunks, page_header
+from sklearn_ldp._core.aggregation import formats
+from sklearn_ldp._core.aggregation.containers import (
+    from_columns,
+    report_fields,
+    to_batch,
+    to_columns,
+)
+from sklearn_ldp._core.common.parquet import column_chunks, page_header
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,
@@ -219,7 +224,7 @@ def bomb(oracle, n, group=None, **options):
 def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
     content = bomb(ALL_EQUAL, 1_000_000, use_dictionary=False, data_page_size=1 << 30)
     assert len(content) < 5000
-    monkeypatch.setattr("sklearn_ldp._core.storage.formats.MAX_COLUMN_BYTES", 1 << 20)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.MAX_COLUMN_BYTES", 1 << 20)
     with pytest.raises(RefusedBatchError, match=r"unpacks to \d{7} bytes in a row group"):
         tally_file(content, ALL_EQUAL, format="parquet")
     # The negative control: within the limit the same file gets as far as its digest.
@@ -236,7 +241,7 @@ def count_rows(monkeypatch):
         seen.append(len(columns[0]))
         return from_columns(columns, fields)
 
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.from_columns", counting)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.from_columns", counting)
     return seen
 
 
@@ -258,7 +263,7 @@ def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
     for group, match in ((1 << 20, "do not have the digest"), (n, "promises 3145728 reports in")):
         content = bomb(ALL_EQUAL, n, group)
         if group == n:
-            monkeypatch.setattr("sklearn_ldp._core.storage.formats.GROUP_BYTES", 10_000)
+            monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.GROUP_BYTES", 10_000)
         with pytest.raises(RefusedBatchError, match=match):
             tally_file(content, ALL_EQUAL, format="parquet")
     assert sum(seen) == n

@@ -9,7 +9,7 @@ import pytest
 from forged import forged
 
 from sklearn_ldp import GRR, OLH
-from sklearn_ldp._core.storage._batches import Key
+from sklearn_ldp._core.aggregation._batches import Key
 from sklearn_ldp.collection import (
     Aggregator,
     Caps,
@@ -215,7 +215,7 @@ def test_caps_on_batches(tmp_path, monkeypatch):
     assert server.n_samples == 7
     assert server.summary().n_refused == 4
     path = written(tmp_path / "a.jsonl", None)  # which is not read
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.count_batch", None)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.count_batch", None)
     with pytest.raises(RefusedBatchError, match="at most 199 are accepted"):
         aggregate(path, ORACLE, caps=Caps(max_batch_reports=199))
 

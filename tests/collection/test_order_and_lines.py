@@ -13,8 +13,8 @@ import pytest
 from estimators import slow_but
 
 from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp._core.aggregation._ledger import N_LINES, CopyRule, lines_of
 from sklearn_ldp._core.mechanisms import configuration_difference
-from sklearn_ldp._core.storage._ledger import N_LINES, CopyRule, lines_of
 from sklearn_ldp.collection import (
     Aggregator,
     CheckpointError,

@@ -26,9 +26,9 @@ from sklearn_ldp import (
     RangeOracle,
     StringOracle,
 )
+from sklearn_ldp._core.aggregation import checkpoints
+from sklearn_ldp._core.common.files import replacing
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp._core.storage import checkpoints
-from sklearn_ldp._core.support.files import replacing
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient
 
 BROWSERS = ["chrome", "edge", "firefox", "safari"]
@@ -73,11 +73,11 @@ def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
 
 def test_the_account(tmp_path):
     path = tmp_path / "memo.json"
-    client = client_of(path, most_epsilon=4.0)
+    client = client_of(path, max_epsilon=4.0)
     assert (client.spent, client.n_values, client.history, client.column) == (0.0, 0, {}, None)
     for value, name in [("edge", "may"), ("edge", "june"), ("chrome", "july"), ("edge", "august")]:
         client.report(value, collection_round=name)
-    again = client_of(path, most_epsilon=9.0)  # the limit may change
+    again = client_of(path, max_epsilon=9.0)  # the limit may change
     assert (again.spent, again.n_values) == (4.0, 2)
     assert again.history == {"may": 2.0, "june": 0.0, "july": 2.0, "august": 0.0}
     assert list(again.history) == ["may", "june", "july", "august"]
@@ -89,7 +89,7 @@ def test_the_account(tmp_path):
 
 def test_a_value_beyond_the_limit_is_refused(tmp_path):
     path = tmp_path / "memo.json"
-    client = client_of(path, GRR(0.1, categories=5), epsilon_forever=0.1, most_epsilon=0.3)
+    client = client_of(path, GRR(0.1, categories=5), epsilon_forever=0.1, max_epsilon=0.3)
     for value in range(3):  # in floats three times 0.1 is above 0.3
         client.report(value, collection_round=str(value))
     before = path.read_bytes()
@@ -118,7 +118,7 @@ def test_a_permanent_report_is_sent_as_often_as_the_chain_says(tmp_path):
 def test_a_fixed_function_needs_one_permanent_report_for_each_hash_value(tmp_path):
     """Two at most with hash values of one bit, whatever the values are."""
     oracle = BLH(1.0, categories=50)
-    fixed = client_of(tmp_path / "fixed.json", oracle, fixed_part=True, most_epsilon=4.0)
+    fixed = client_of(tmp_path / "fixed.json", oracle, fixed_part=True, max_epsilon=4.0)
     reports = [fixed.report(i, collection_round=str(i)) for i in range(20)]
     assert fixed.n_values <= 2
     assert fixed.spent <= 4.0
@@ -236,16 +236,16 @@ def test_users_with_numbers_in_many_bins(tmp_path):
         ({"epsilon_forever": np.nan}, "epsilon_forever must be finite and at least"),
         ({"epsilon_forever": "2"}, "epsilon_forever must be finite and at least"),
         (
-            {"most_epsilon": 1.9},
-            "most_epsilon must be None, or finite and at least epsilon_forever, 2",
+            {"max_epsilon": 1.9},
+            "max_epsilon must be None, or finite and at least epsilon_forever, 2",
         ),
         (
-            {"most_epsilon": np.nan},
-            "most_epsilon must be None, or finite and at least epsilon_forever, 2",
+            {"max_epsilon": np.nan},
+            "max_epsilon must be None, or finite and at least epsilon_forever, 2",
         ),
         (
-            {"most_epsilon": np.inf},
-            "most_epsilon must be None, or finite and at least epsilon_forever, 2, .* got inf",
+            {"max_epsilon": np.inf},
+            "max_epsilon must be None, or finite and at least epsilon_forever, 2, .* got inf",
         ),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
@@ -464,7 +464,7 @@ def test_processes_that_share_a_file_draw_each_permanent_report_once(tmp_path):
 def test_a_second_process_waits(tmp_path, monkeypatch):
     path = tmp_path / "memo.json"
     client = client_of(path)
-    monkeypatch.setattr("sklearn_ldp._core.storage._memo._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._memo._LOCK_SECONDS", 0.05)
     with checkpoints.locked(path, 0), pytest.raises(CheckpointError, match="is in use by"):
         client.report("edge", collection_round="may")
     client.report("edge", collection_round="may")
@@ -495,6 +495,6 @@ def test_a_forgetful_client_is_found(tmp_path, monkeypatch):
         with replacing(path) if writes else open(tmp_path / "forgotten", "wb") as file:
             yield file
 
-    monkeypatch.setattr("sklearn_ldp._core.storage._memo.replacing", forgetful)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._memo.replacing", forgetful)
     with pytest.raises(AssertionError, match=r"a report that is not in the file|has two reports"):
         kills(tmp_path, 2, n_reports=40)

@@ -42,7 +42,7 @@ def as_multiset(reports):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_files_of_several_pieces(form, tmp_path, monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.storage.formats._MAX_GROUP", 100)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation.formats._MAX_GROUP", 100)
     path = tmp_path / f"reports{SUFFIX[form]}"
     oracle = GRR(1.0, categories=300, random_state=0)
     reports = oracle.privatize(np.arange(1234) % 300)
@@ -132,7 +132,7 @@ def test_formats_are_told_by_names(tmp_path):
 
 
 def test_without_pyarrow_there_are_json_lines(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.storage.formats.find_spec", lambda name: None)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.find_spec", lambda name: None)
     oracle = GRR(1.0, categories=["a", "b"])
     with pytest.raises(ImportError, match=r"needs pyarrow. Run: pip install 'sklearn_ldp\[data\]'"):
         written(oracle, [0, 1])

@@ -10,8 +10,8 @@ import pytest
 
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._core.storage import formats
-from sklearn_ldp._core.storage.containers import from_columns
+from sklearn_ldp._core.aggregation import formats
+from sklearn_ldp._core.aggregation.containers import from_columns
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -43,7 +43,7 @@ def folder(tmp_path):
 # -- files that are cut short ---------------------------------------------------------------------
 def cut_short(path):
     patch = pytest.MonkeyPatch()
-    patch.setattr("sklearn_ldp._core.storage.formats._MAX_GROUP", 10_000)
+    patch.setattr("sklearn_ldp._core.aggregation.formats._MAX_GROUP", 10_000)
     reports = np.random.default_rng(0).integers(250, size=100_000)
     oracle = GRR(1.0, categories=250)
     for cut in (0.0, 0.3, 0.9):
@@ -56,11 +56,11 @@ def cut_short(path):
                 return from_columns(columns, fields)
 
             if is_cut_while_it_is_read:  # after its first piece
-                patch.setattr("sklearn_ldp._core.storage._report_files.from_columns", cutting)
+                patch.setattr("sklearn_ldp._core.aggregation._report_files.from_columns", cutting)
             else:
                 os.truncate(path, length)
             server = aggregate([path], oracle, on_refusal="skip")
-            patch.setattr("sklearn_ldp._core.storage._report_files.from_columns", from_columns)
+            patch.setattr("sklearn_ldp._core.aggregation._report_files.from_columns", from_columns)
             (refusal,) = server.summary().refused
             assert refusal.reason.startswith(f"File {path} is refused: "), refusal
             assert server.n_samples == 0

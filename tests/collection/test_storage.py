@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_ldp import GRR
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._core.storage.sources import remote_files
+from sklearn_ldp._core.aggregation.sources import remote_files
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -150,7 +150,7 @@ def test_the_command_line(memory, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_connections_that_die_in_mid_read_lose_nothing(memory, suffix, tmp_path, monkeypatch):
     """The checkpoint holds what came before, and the same call goes on; the counts are exact."""
-    monkeypatch.setattr("sklearn_ldp._core.storage.sources._READ_AHEAD", 1000)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation.sources._READ_AHEAD", 1000)
     for number in range(3):
         write(memory, f"/bucket/cut/{number}{suffix}", 30_000, FORMATS[suffix])
     size, read = memory.info(f"/bucket/cut/1{suffix}")["size"], MemoryFile.read

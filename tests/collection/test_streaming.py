@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
-from sklearn_ldp._core.storage._report_files import Shuffle
+from sklearn_ldp._core.aggregation._report_files import Shuffle
 from sklearn_ldp.collection import read_reports, tally_file, write_reports
 
 pytest.importorskip("pyarrow")
@@ -66,7 +66,7 @@ ORACLES = [
 def test_streams_are_written_whole_through_a_temporary_file(
     oracle, form, random_state, monkeypatch
 ):
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.HELD_BYTES", 6000)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.HELD_BYTES", 6000)
     oracle = oracle.set_params(random_state=0)
     reports = oracle.privatize(np.arange(1500) % 12)
     pieces, file = (reports[i : i + 100] for i in range(0, 1500, 100)), io.BytesIO()
@@ -95,8 +95,8 @@ def orders(n, repeats, spills, seed):
 @pytest.mark.parametrize("n_buckets", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_all_orders_are_as_likely(n_buckets, monkeypatch, seed):
     """A chi-square test of the 24 orders of 4 rows; a false alarm has a probability of 1e-6."""
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files.HELD_BYTES", 1)
-    monkeypatch.setattr("sklearn_ldp._core.storage._report_files._N_BUCKETS", n_buckets)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files.HELD_BYTES", 1)
+    monkeypatch.setattr("sklearn_ldp._core.aggregation._report_files._N_BUCKETS", n_buckets)
     counts = orders(4, 1200, True, seed)
     assert len(counts) == 24
     assert chisquare(counts).pvalue > 1e-6

@@ -8,8 +8,8 @@ from one_bit import one_bit
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp._core.aggregation.checkpoints import Checkpoint, write
 from sklearn_ldp._core.mechanisms.mechanism import Mechanism
-from sklearn_ldp._core.storage.checkpoints import Checkpoint, write
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError, tally_reports
 
 DOMAINS = [3, 13, 300]

@@ -16,8 +16,8 @@ import pytest
 from estimators import slow_but
 
 from sklearn_ldp import GRR
-from sklearn_ldp._core.storage import checkpoints as module
-from sklearn_ldp._core.support import files
+from sklearn_ldp._core.aggregation import checkpoints as module
+from sklearn_ldp._core.common import files
 from sklearn_ldp.collection import Aggregator, CheckpointError, aggregate
 
 ORACLE = GRR(1.0, categories=40, n_shards=2)
@@ -114,7 +114,7 @@ def test_a_save_that_is_interrupted_hinders_no_other(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(f"sklearn_ldp._core.support.files.{place}", interrupted)
+            patch.setattr(f"sklearn_ldp._core.common.files.{place}", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 server.add(reports_of(place), place).save(path)
         server.save(path)

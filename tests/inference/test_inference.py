@@ -27,18 +27,18 @@ from sklearn_ldp import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sklearn_ldp._core.statements import EstimateCovariances, departures, from_independence
-from sklearn_ldp._core.statements._covariances import covariances_of_rows
-from sklearn_ldp._core.statements._discoveries import adjusted_p_values, tails_of_sum
-from sklearn_ldp._core.statements._intervals import (
+from sklearn_ldp._core.statistics import EstimateCovariances, departures, from_independence
+from sklearn_ldp._core.statistics._covariances import covariances_of_rows
+from sklearn_ldp._core.statistics._discoveries import adjusted_p_values, tails_of_sum
+from sklearn_ldp._core.statistics._intervals import (
     gaussian_maximum,
     score_intervals,
     sidak,
     tail_intervals,
     two_sided,
 )
-from sklearn_ldp._core.statements._ranks import _n_significantly_below
-from sklearn_ldp._core.statements._tests import sum_known
+from sklearn_ldp._core.statistics._ranks import _n_significantly_below
+from sklearn_ldp._core.statistics._tests import sum_known
 from sklearn_ldp.inference import (
     EstimateDifference,
     goodness_of_fit,

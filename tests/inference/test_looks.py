@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from sklearn_ldp import GRR, FrequencyEstimate, NormSub
 from sklearn_ldp._core.noise import Noise
-from sklearn_ldp._core.statements._confidence import critical_of_look
+from sklearn_ldp._core.statistics._confidence import critical_of_look
 from sklearn_ldp.inspection import EstimateReport
 from sklearn_ldp.queries import top_k
 

@@ -15,7 +15,7 @@ from sklearn_ldp import (
     MarginalOracle,
     NormSub,
 )
-from sklearn_ldp._core.statements import departures
+from sklearn_ldp._core.statistics import departures
 from sklearn_ldp.inference import independence
 from sklearn_ldp.inspection import ContingencyDisplay
 

@@ -297,7 +297,7 @@ def test_search_without_scoring_over_values(monkeypatch, seed):
     pipe = Pipeline([("oracle", oracle), ("post", Base())])
     found = GridSearchCV(pipe, {"post": [Base(), NormSub()]}, cv=6).fit(values)
     assert isinstance(found.best_params_["post"], NormSub)
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     with pytest.warns(PrivacyWarning, match=r"shuffle=True.*least_epsilon") as warned:
         found = GridSearchCV(oracle, {"epsilon": [0.5, 4.0]}).fit(values)
     assert found.best_params_ == {"epsilon": 4.0}
@@ -418,7 +418,7 @@ def test_a_frequency_scorer_accepts_a_function():
 
 
 def test_a_search_warns_once_of_a_learned_domain(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     pipe = make_pipeline(OLH(), NormSub())
     with pytest.warns(PrivacyWarning) as warned:
         GridSearchCV(pipe, {"olh__epsilon": [1.0, 2.0]}, cv=3).fit(VALUES)

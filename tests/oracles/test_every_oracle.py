@@ -44,7 +44,7 @@ from sklearn_ldp.oracles import best_oracle, compare_oracles, profile_oracle
 from sklearn_ldp.oracles._direct import DirectChannel
 from sklearn_ldp.oracles._unary import UnaryChannel
 from sklearn_ldp.oracles.channels import (
-    TWO_64,
+    PROBABILITY_UNIT,
     JointSupport,
     ReportField,
     direct_threshold,
@@ -228,7 +228,7 @@ def asked(epsilon, d, channel=QuestionChannel):
 
 def bits(epsilon, d, channel=UnaryChannel):
     keep = symmetric_threshold(epsilon)
-    return channel(d, keep, TWO_64 - keep)
+    return channel(d, keep, PROBABILITY_UNIT - keep)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, OLH, ColumnOracle, LocalMean
-from sklearn_ldp._core.support import privacy
+from sklearn_ldp._core.common import privacy
 from sklearn_ldp.oracles import estimate_by_group
 
 YES_NO = {"categories": ["no", "yes"]}

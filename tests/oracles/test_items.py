@@ -28,7 +28,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound, group_threshold
+from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT, exp_lower_bound, group_threshold
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
@@ -86,7 +86,7 @@ def test_the_law_of_subsets_over_all_sets_and_reports(d, m, epsilon, size):
             expected = either if {v + 1, w + 1} & {*codes} else neither
             assert abs(both - expected) < Fraction(1, 2**55)
     # Negative control: a threshold that is larger by a part in 10**9.
-    channel.bounds = [end + end // 10**9 for end in channel.bounds[:-1]] + [TWO_64]
+    channel.bounds = [end + end // 10**9 for end in channel.bounds[:-1]] + [PROBABILITY_UNIT]
     with pytest.raises(AssertionError, match="epsilon is exceeded"):
         check_exact_epsilon_of(channel, map(np.array, sets(d, m)), epsilon)
 
@@ -120,7 +120,7 @@ def test_the_law_of_hashing_over_all_sets_and_reports():
             assert sum(np.array(list(law.values()))[supported]) == channel.p
     entropies = (stats.entropy([float(p) for p in law.values()], base=2) for law in laws.values())
     assert min(entropies) == pytest.approx(channel.report_entropy(), rel=1e-9)
-    channel.client.threshold += TWO_64 // 10**9  # negative control
+    channel.client.threshold += PROBABILITY_UNIT // 10**9  # negative control
     with pytest.raises(AssertionError, match="epsilon is exceeded"):
         check_exact_epsilon_of(channel, map(np.array, laws), 1.0)
 
@@ -212,7 +212,7 @@ def test_what_is_no_set_is_refused_and_changes_nothing(X, fault):
 
 
 def test_an_item_that_stands_twice_counts_once_and_is_told(monkeypatch):
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     client = oracle()
     with pytest.warns(UserWarning, match="contains an item twice"):
         counts = client.fit([["a", "a", "b"]] * 50).support_counts_
@@ -272,7 +272,7 @@ def test_open_clients_and_a_server_with_a_list(tmp_path):
 
 @METHODS
 def test_a_memo_is_of_the_set(method, tmp_path):
-    given = {"question": "apps", "epsilon_forever": 4.0, "most_epsilon": 8.0}
+    given = {"question": "apps", "epsilon_forever": 4.0, "max_epsilon": 8.0}
     server = oracle(method, random_state=None)
     client = RepeatedClient(server, tmp_path / "memo", **given)
     for i, names in enumerate((["a", "b"], ["b", "a"], NAMES, NAMES[::-1])):
@@ -316,9 +316,9 @@ def few_hashes():
 def test_a_report_of_a_memo_has_the_law_of_the_oracle(channel, users):
     epsilon, forever = 1.0, 2.0
     chain = Chain(channel, epsilon, forever)
-    a = Fraction(chain.share, TWO_64)
-    uniform = Tried(chain, chain.keep_for, TWO_64).law(users[0])
-    permanent = [Tried(chain, TWO_64, chain.keep_against).law(s) for s in users]
+    a = Fraction(chain.share, PROBABILITY_UNIT)
+    uniform = Tried(chain, chain.keep_for, PROBABILITY_UNIT).law(users[0])
+    permanent = [Tried(chain, PROBABILITY_UNIT, chain.keep_against).law(s) for s in users]
     single = [{y: a * p[y] + (1 - a) * uniform[y] for y in p} for p in permanent]
     assert ratio(permanent) <= exp_lower_bound(forever)
     assert ratio(single) <= exp_lower_bound(epsilon)

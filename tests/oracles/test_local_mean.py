@@ -11,7 +11,7 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 from sklearn_ldp import LocalMean
-from sklearn_ldp._core.mechanisms.coins import TWO_64, exp_lower_bound
+from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT, exp_lower_bound
 from sklearn_ldp._core.mechanisms.mean import MeanMechanism, mean_table, solved_table
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
 from sklearn_ldp.oracles import estimate_by_group
@@ -30,7 +30,7 @@ def exact_mean(table, number):
     means = [
         sum(v * n for v, n in zip(table.values, table.rows[i], strict=True)) for i in (low, low + 1)
     ]
-    return ((1 - up) * means[0] + up * means[1]) / TWO_64
+    return ((1 - up) * means[0] + up * means[1]) / PROBABILITY_UNIT
 
 
 CHANNELS = list(product((*OPTIMA, 0.001, 0.15, 0.2, 1.2, 5.0, 6.0, 8.0, 50.0), (1.0, 1.1)))
@@ -43,7 +43,7 @@ CHANNELS = list(product((*OPTIMA, 0.001, 0.15, 0.2, 1.2, 5.0, 6.0, 8.0, 50.0), (
 def test_every_channel_is_private_and_unbiased(epsilon, worst_case):
     """As rational numbers: rows sum to 1, ratios are at most exp(epsilon), 101 means are exact."""
     table = mean_table(epsilon, worst_case)
-    assert all(sum(row) == TWO_64 and min(row) > 0 for row in table.rows)
+    assert all(sum(row) == PROBABILITY_UNIT and min(row) > 0 for row in table.rows)
     bound = exp_lower_bound(epsilon)
     for column in zip(*table.rows, strict=True):
         assert Fraction(max(column), min(column)) <= bound
@@ -107,7 +107,7 @@ def test_privatize_draws_from_the_channel(epsilon, worst_case):
         assert mean == Fraction(code, n_steps) - 1
         lower, upper = table.rows[code // 2], table.rows[-(-code // 2)]
         for output, chance in law.items():
-            assert chance == Fraction(lower[output[0]] + upper[output[0]], 2 * TWO_64)
+            assert chance == Fraction(lower[output[0]] + upper[output[0]], 2 * PROBABILITY_UNIT)
 
 
 def test_a_larger_probability_is_found():

@@ -15,7 +15,7 @@ from sklearn_ldp import GRR, ExactMLE, MatrixOracle, SubsetSelection
 from sklearn_ldp._core.mechanisms.coins import exp_lower_bound
 from sklearn_ldp._core.numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
-from sklearn_ldp.oracles.channels import TWO_64, Coins, MatrixChannel, integer_channel
+from sklearn_ldp.oracles.channels import PROBABILITY_UNIT, Coins, MatrixChannel, integer_channel
 from sklearn_ldp.queries import groups, ranges, top_k
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
 from sklearn_ldp.utils.estimator_checks import check_oracle
@@ -48,7 +48,7 @@ def test_stored_channels_keep_epsilon(d, epsilon, monkeypatch):
     """
     monkeypatch.setattr(strategies, "optimised_channel", None)
     integers = for_prefixes(d, epsilon).channel().integers
-    assert all(sum(column) == TWO_64 for column in integers.T.tolist())
+    assert all(sum(column) == PROBABILITY_UNIT for column in integers.T.tolist())
     bound = exp_lower_bound(epsilon)
     assert bound * (1 - Fraction(1, 10**12)) <= worst_ratio(integers) <= bound
     largest = np.argmax(integers.max(axis=1) / integers.min(axis=1))
@@ -166,7 +166,7 @@ def test_rounding_keeps_epsilon(epsilon):
             rng.normal(size=(9, d)), low, np.exp(min(epsilon, 40)) * low
         )
         integers = integer_channel(channel, epsilon)
-        assert all(sum(column) == TWO_64 for column in integers.T.tolist())
+        assert all(sum(column) == PROBABILITY_UNIT for column in integers.T.tolist())
         assert worst_ratio(integers) <= exp_lower_bound(epsilon)
         assert np.abs(integers / 2.0**64 - channel).max() < 1e-9
 

@@ -10,7 +10,7 @@ from estimators import slow_but
 from sklearn_ldp._core.numerics import mirrored, strategies
 from sklearn_ldp.oracles._prefix_channels import PREFIX_SIZES, prefix_integers
 
-TWO_64 = 2**64
+PROBABILITY_UNIT = 2**64
 
 
 def prefix_gram(d):
@@ -68,7 +68,7 @@ def test_resized_columns_keep_the_bounds_of_each_row():
 def test_epsilon_is_exact(d, epsilon):
     """By enumeration. A mirror image of the whole channel is the channel with permuted rows."""
     integers = prefix_integers(d, epsilon, epsilon)
-    assert all(sum(column) == TWO_64 for column in integers.T.tolist())
+    assert all(sum(column) == PROBABILITY_UNIT for column in integers.T.tolist())
     worst = max(Fraction(max(row), min(row)) for row in integers.tolist())
     bound = Fraction(np.exp(epsilon))
     assert worst <= bound * (1 + Fraction(1, 10**15))

@@ -32,7 +32,7 @@ from sklearn_ldp._core.mechanisms.coins import Coins, SeededCoins, best_start, s
 from sklearn_ldp._core.numerics.transforms import walsh_hadamard
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
-TWO_64 = 1 << 64
+PROBABILITY_UNIT = 1 << 64
 FIELDS = [2, 3, 4, 9]
 
 
@@ -173,7 +173,7 @@ def test_projective_default_is_as_near_the_optimum_as_the_docs_say():
 def test_reports_are_uniform_in_both_parts(oracle):
     """By enumeration: those that support the category, and all others; other categories differ."""
     channel = oracle.channel(12)
-    share, n_inside = Fraction(channel.threshold, TWO_64), channel.n_inside
+    share, n_inside = Fraction(channel.threshold, PROBABILITY_UNIT), channel.n_inside
     n_outside = channel.n_reports - n_inside
     laws = [exact_report_distribution(channel, code) for code in range(12)]
     for code, law in enumerate(laws):
@@ -324,7 +324,7 @@ def test_law_of_finished_subsets_by_enumeration(n_items):
             for first, chance in enumerate(map(int, chances)):
                 if 0 <= size - first <= start.n_last and first <= start.n_first:
                     coins = s**first * (16 - s) ** (start.n_first - first)
-                    kept = Fraction(coins * chance, 16**start.n_first * TWO_64)
+                    kept = Fraction(coins * chance, 16**start.n_first * PROBABILITY_UNIT)
                     yield kept / comb(start.n_last, size - first), comb(start.n_first, first) * kept
 
         each, shares = zip(*laws(start.chances), strict=True)

@@ -26,7 +26,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, direct_threshold
-from sklearn_ldp._core.mechanisms.several import Several
+from sklearn_ldp._core.mechanisms.several import SampledQuestions
 from sklearn_ldp._core.numerics.finite_field import FiniteField
 from sklearn_ldp.collection import (
     Aggregator,
@@ -238,7 +238,7 @@ def small_survey(epsilon):
     """All parts over GF(3), with so few functions that all their coins can be listed."""
     threshold, field = direct_threshold(epsilon, 3), FiniteField(3)
     parts = [PrefixHash(field, k, n_copies, threshold) for k, n_copies in ((1, 1), (2, 2), (1, 1))]
-    return Several.drawn(parts, [0.25, 0.5, 0.25])
+    return SampledQuestions.drawn(parts, [0.25, 0.5, 0.25])
 
 
 def every_code():

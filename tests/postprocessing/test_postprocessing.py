@@ -343,7 +343,7 @@ def test_an_estimate_that_is_no_data_frame_is_told_of(monkeypatch, is_global):
     estimate = oracle.fit_transform(NAMES * 100)
     search = HeldOutSearch([Base(), NormSub()], n_splits=1)
     for one, X in ((NormSub(), estimate), (search, estimate), (oracle, NAMES * 100)):
-        monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+        monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
         told = pytest.warns(UserWarning, match=f"{type(one).__name__} returns estimates, not data")
         with told, config_context(transform_output="pandas" if is_global else None):
             if not is_global:

@@ -14,8 +14,8 @@ from serving import COLOURS, ORACLE, draw, patience, sealed
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp._core.storage import _report_files
-from sklearn_ldp._core.support.arrays import pack_arrays
+from sklearn_ldp._core.aggregation import _report_files
+from sklearn_ldp._core.common.arrays import pack_arrays
 from sklearn_ldp._serve import slots as slots_module
 from sklearn_ldp._serve import state as state_module
 from sklearn_ldp._serve import store as store_module

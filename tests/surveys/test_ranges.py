@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle
-from sklearn_ldp._core.mechanisms.coins import TWO_64
+from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT
 from sklearn_ldp._core.numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import quantiles
@@ -27,7 +27,7 @@ TREE = RangeOracle(1.0, categories=300).channel()
 def small_tree(epsilon, d):
     """A tree of two levels over any domain, so that few reports can be listed."""
     levels = [GRR(epsilon).channel(-(-d // 3)), GRR(epsilon).channel(d)]
-    return type(TREE)(levels, [TWO_64 // 4, 3 * TWO_64 // 4], d, [3, 1])
+    return type(TREE)(levels, [PROBABILITY_UNIT // 4, 3 * PROBABILITY_UNIT // 4], d, [3, 1])
 
 
 class SmallTree(RangeOracle):

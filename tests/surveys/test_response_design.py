@@ -18,8 +18,8 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp._core.mechanisms.matrix import MatrixChannel
-from sklearn_ldp._core.statements._covariances import covariances
-from sklearn_ldp._core.statements._intervals import score_intervals
+from sklearn_ldp._core.statistics._covariances import covariances
+from sklearn_ldp._core.statistics._intervals import score_intervals
 from sklearn_ldp.collection import Aggregator, RepeatedBatchError, tally_file, write_reports
 from sklearn_ldp.inference import ranks
 from sklearn_ldp.planning import Plan

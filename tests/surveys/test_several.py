@@ -13,10 +13,10 @@ from scipy import optimize
 from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, HadamardResponse, SubsetSelection
-from sklearn_ldp._core.mechanisms.coins import TWO_64, SecureCoins, SeededCoins
+from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT, SecureCoins, SeededCoins
 from sklearn_ldp._core.mechanisms.several import (
-    Several,
-    View,
+    QuestionView,
+    SampledQuestions,
     Views,
     shares_over_2_64,
     systematic_samples,
@@ -41,8 +41,8 @@ WEIGHTS += [(np.arange(1, 12) ** 2.5).tolist()]
 def test_the_design_has_its_inclusion_probabilities_exactly(weights):
     for n_drawn in range(1, len(weights) + 1):
         shares = shares_over_2_64(weights, n_drawn)
-        assert sum(shares) == n_drawn * TWO_64
-        assert 1 <= min(shares) <= max(shares) <= TWO_64
+        assert sum(shares) == n_drawn * PROBABILITY_UNIT
+        assert 1 <= min(shares) <= max(shares) <= PROBABILITY_UNIT
         samples, ends = systematic_samples(shares)
         included = Counter()
         for sample, start, end in zip(samples, [0, *ends], ends, strict=False):
@@ -52,7 +52,9 @@ def test_the_design_has_its_inclusion_probabilities_exactly(weights):
         assert [included[j] for j in range(len(weights))] == shares
     shares = shares_over_2_64(weights)
     assert min(shares) >= 1 << 28
-    np.testing.assert_allclose([s / TWO_64 for s in shares], weights / np.sum(weights), atol=1e-9)
+    np.testing.assert_allclose(
+        [s / PROBABILITY_UNIT for s in shares], weights / np.sum(weights), atol=1e-9
+    )
     assert shares == shares_over_2_64(np.nextafter(weights, 0))
 
 
@@ -61,7 +63,7 @@ def test_shares_are_in_proportion_up_to_the_cap():
     """The minimum of the sum of squares / share under the cap, by a solver that knows no form."""
     roots = np.array([5.0, 1, 2, 0.5, 1])
     for n_drawn in (1, 2, 3, 4):
-        pis = np.array(shares_over_2_64(roots, n_drawn), dtype=float) / TWO_64
+        pis = np.array(shares_over_2_64(roots, n_drawn), dtype=float) / PROBABILITY_UNIT
         start = np.full(5, n_drawn / 5)
         solved = optimize.minimize(
             lambda pi: np.sum(roots**2 / pi),
@@ -71,8 +73,12 @@ def test_shares_are_in_proportion_up_to_the_cap():
             options={"ftol": 1e-13},
         )
         np.testing.assert_allclose(pis, solved.x, atol=1e-4)
-    assert shares_over_2_64([1, 2, 3], 3) == [TWO_64] * 3
-    assert shares_over_2_64([1, 3]) == shares_over_2_64([1, 3], 1) == [TWO_64 // 4, 3 * TWO_64 // 4]
+    assert shares_over_2_64([1, 2, 3], 3) == [PROBABILITY_UNIT] * 3
+    assert (
+        shares_over_2_64([1, 3])
+        == shares_over_2_64([1, 3], 1)
+        == [PROBABILITY_UNIT // 4, 3 * PROBABILITY_UNIT // 4]
+    )
 
 
 # -- epsilon --------------------------------------------------------------------------------------
@@ -81,7 +87,7 @@ SHARES = shares_over_2_64([1, 2, 3], 2)
 
 def several(oracles, shares=SHARES):
     pairs = zip(oracles, (2, 3, 2), strict=False)
-    return Several([oracle.channel(d) for oracle, d in pairs], shares).for_enumeration()
+    return SampledQuestions([oracle.channel(d) for oracle, d in pairs], shares).for_enumeration()
 
 
 def records(*sizes):
@@ -115,10 +121,10 @@ def test_epsilon_of_whole_records_is_exact(oracles, epsilon):
 def test_budgets_of_all_parts_add_up(budgets):
     """All parts at budgets with the sum 1; two-attribute records."""
     parts = [OUE(budgets[0]).channel(2), GRR(budgets[1]).channel(3)]
-    check_exact_epsilon_of(Several(parts, [TWO_64] * 2), records(2, 3), 1.0)
+    check_exact_epsilon_of(SampledQuestions(parts, [PROBABILITY_UNIT] * 2), records(2, 3), 1.0)
 
 
-class _AnswersAll(Several):
+class _AnswersAll(SampledQuestions):
     """Negative control: reports on all parts, each with the whole epsilon."""
 
     def privatize(self, codes, coins):
@@ -126,7 +132,7 @@ class _AnswersAll(Several):
         return np.column_stack(own)
 
 
-class _DrawsWhatIsTaken(Several):
+class _DrawsWhatIsTaken(SampledQuestions):
     """Negative control: users with the last value of the first part draw anew, once."""
 
     def privatize(self, codes, coins):
@@ -139,9 +145,9 @@ class _DrawsWhatIsTaken(Several):
     [
         (_DrawsWhatIsTaken, 0.5, "is exceeded"),
         (_AnswersAll, 1.0, "is exceeded"),
-        (Several, 1.0, "is exceeded"),  # each part with the whole epsilon
-        (Several, 0.5 * (1 + 1e-11), "is exceeded"),
-        (Several, 0.5 * (1 - 1e-11), "wasted"),
+        (SampledQuestions, 1.0, "is exceeded"),  # each part with the whole epsilon
+        (SampledQuestions, 0.5 * (1 + 1e-11), "is exceeded"),
+        (SampledQuestions, 0.5 * (1 - 1e-11), "wasted"),
     ],
 )
 def test_a_tampered_collection_is_found(kind, epsilon, fault):
@@ -163,7 +169,7 @@ def test_parts_of_a_budget_do_not_exceed_it():
 PARTS = [GRR(1.0), OUE(1.0), OLH(1.0), HadamardResponse(1.0), SubsetSelection(0.3)]
 SIZES = (2, 9, 17, 5, 30)
 CHANNELS = [oracle.channel(d) for oracle, d in zip(PARTS, SIZES, strict=True)]
-MIXED = [Several(CHANNELS, shares_over_2_64([1, 2, 3, 4, 5], n)) for n in (1, 2, 3, 5)]
+MIXED = [SampledQuestions(CHANNELS, shares_over_2_64([1, 2, 3, 4, 5], n)) for n in (1, 2, 3, 5)]
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +263,10 @@ def test_the_law_of_reports():
 
 def test_a_collector_may_assign_the_sample():
     """Samples drawn as clients draw them, and reports given them, are `privatize`."""
-    mechanism = several([GRR(0.5)] * 3, [TWO_64 // 2, TWO_64 // 4 * 3, TWO_64 // 4 * 3])
+    mechanism = several(
+        [GRR(0.5)] * 3,
+        [PROBABILITY_UNIT // 2, PROBABILITY_UNIT // 4 * 3, PROBABILITY_UNIT // 4 * 3],
+    )
     public = mechanism.public_part
     drawn = public.draw(np.arange)
     shares = np.bincount(drawn, minlength=public.n_values) / len(drawn)
@@ -284,28 +293,39 @@ def test_coins_do_not_depend_on_the_values(codes):
 
 
 @pytest.mark.parametrize(
-    "shares", [[TWO_64], [TWO_64, 1], [1, 1], [0, TWO_64], [2 * TWO_64, TWO_64]]
+    "shares",
+    [
+        [PROBABILITY_UNIT],
+        [PROBABILITY_UNIT, 1],
+        [1, 1],
+        [0, PROBABILITY_UNIT],
+        [2 * PROBABILITY_UNIT, PROBABILITY_UNIT],
+    ],
 )
 def test_shares_that_do_not_add_up_are_refused(shares):
     with pytest.raises(ValueError, match="a multiple of 2\\*\\*64"):
-        Several([GRR(1.0).channel(2)] * 2, shares)
+        SampledQuestions([GRR(1.0).channel(2)] * 2, shares)
 
 
 def test_mechanisms_are_compared_by_their_parts():
     one = MIXED[0]
-    again = Several([part.channel(d) for part, d in zip(PARTS, SIZES, strict=True)], one.shares)
+    again = SampledQuestions(
+        [part.channel(d) for part, d in zip(PARTS, SIZES, strict=True)], one.shares
+    )
     assert again == one
     assert again.configuration == one.configuration
     for other in (
-        Several(again.mechanisms, shares_over_2_64([1, 2, 3, 4, 6])),
-        Several([GRR(1.1).channel(2), *again.mechanisms[1:]], again.shares),
+        SampledQuestions(again.mechanisms, shares_over_2_64([1, 2, 3, 4, 6])),
+        SampledQuestions([GRR(1.1).channel(2), *again.mechanisms[1:]], again.shares),
     ):
         assert other != one
         assert other.configuration != one.configuration
 
 
 def test_a_part_need_not_be_a_channel():
-    mechanism = Several([GRR(1.0).channel(2), one_bit(1.0, 5).mechanism], shares_over_2_64([1, 3]))
+    mechanism = SampledQuestions(
+        [GRR(1.0).channel(2), one_bit(1.0, 5).mechanism], shares_over_2_64([1, 3])
+    )
     check_exact_epsilon_of(mechanism, records(2, 5), 1.0)
     tally = mechanism.tally(mechanism.privatize(np.zeros((100, 2), dtype=int), SecureCoins()))
     own, asked = mechanism.tallies_on(mechanism.decode(tally[None]), 1)
@@ -363,7 +383,13 @@ def test_each_row_has_its_own_noise():
 # -- views: parts that look at several columns ----------------------------------------------------
 def test_views_are_joint_codes_and_parities():
     records = np.array([[0, 1, 2], [1, 0, 3], [1, 1, 0]])
-    views = Views([View.joint((0, 2), (2, 4)), View.parity((0, 1)), View.joint((2,), (4,))])
+    views = Views(
+        [
+            QuestionView.joint((0, 2), (2, 4)),
+            QuestionView.parity((0, 1)),
+            QuestionView.joint((2,), (4,)),
+        ]
+    )
     for j, expected in enumerate(([2, 7, 4], [1, 1, 0], [2, 3, 0])):
         assert views.codes(records, np.full(3, j)).tolist() == expected
     assert views.codes(records, np.array([2, 0, 1])).tolist() == [2, 7, 0]
@@ -372,9 +398,13 @@ def test_views_are_joint_codes_and_parities():
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_epsilon_over_whole_records_holds_for_parts_that_share_columns(epsilon):
     oracle = GRR(epsilon)
-    views = [View.joint((0, 1), (2, 3)), View.joint((1,), (3,)), View.parity((0, 2))]
+    views = [
+        QuestionView.joint((0, 1), (2, 3)),
+        QuestionView.joint((1,), (3,)),
+        QuestionView.parity((0, 2)),
+    ]
     parts = [oracle.channel(view.n_values) for view in views]
-    mechanism = Several(parts, shares_over_2_64([2, 1, 1]), views)
+    mechanism = SampledQuestions(parts, shares_over_2_64([2, 1, 1]), views)
     check_exact_epsilon_of(mechanism, records(2, 3, 2), epsilon)
 
 
@@ -382,10 +412,12 @@ def test_parts_of_one_kind_are_tallied_together():
     """The same counts, whether the parts share a mechanism or not."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, (4000, 6))
-    views = [View.joint((i, i + 1), (2, 2)) for i in range(5)] + [View.parity((0, 5))]
+    views = [QuestionView.joint((i, i + 1), (2, 2)) for i in range(5)] + [
+        QuestionView.parity((0, 5))
+    ]
     channels = [GRR(1.0).channel(4), OUE(1.0).channel(4), SubsetSelection(0.5).channel(4)]
     parts = [channels[i] for i in (0, 1, 0, 2, 2)] + [GRR(1.0).channel(2)]
-    mechanism = Several(parts, shares_over_2_64(np.ones(6)), views)
+    mechanism = SampledQuestions(parts, shares_over_2_64(np.ones(6)), views)
     reports = mechanism.check_reports(mechanism.privatize(codes, SecureCoins()))
     tally = mechanism.tally(reports)[None]
     for j, part in enumerate(parts):
@@ -399,11 +431,14 @@ def test_parts_of_one_kind_are_tallied_together():
 def test_collections_of_other_views_do_not_add_up():
     parts, shares = [GRR(1.0).channel(4)] * 2, shares_over_2_64([1, 3])
     one, other = (
-        [View.joint(c, (2, 2)) for c in of] for of in (((0, 1), (1, 2)), ((0, 1), (0, 2)))
+        [QuestionView.joint(c, (2, 2)) for c in of] for of in (((0, 1), (1, 2)), ((0, 1), (0, 2)))
     )
-    assert Several(parts, shares, one) == Several(parts, shares, one)
-    assert Several(parts, shares, one) != Several(parts, shares, other)
-    assert Several(parts, shares, one).configuration != Several(parts, shares, other).configuration
+    assert SampledQuestions(parts, shares, one) == SampledQuestions(parts, shares, one)
+    assert SampledQuestions(parts, shares, one) != SampledQuestions(parts, shares, other)
+    assert (
+        SampledQuestions(parts, shares, one).configuration
+        != SampledQuestions(parts, shares, other).configuration
+    )
 
 
 # -- allocation -----------------------------------------------------------------------------------
@@ -438,7 +473,7 @@ def test_the_expected_error_is_the_formula():
     # The noise of the reports alone is (sum of roots)^2.
     assert np.sum(weights * totals / pis) == pytest.approx(np.sqrt(weights * totals).sum() ** 2)
     assert sampled_error(weights, sizes, totals, 2) == pytest.approx(np.sum(weights * totals))
-    assert shares_over_2_64(np.sqrt(weights * totals), 2) == [TWO_64] * 2
+    assert shares_over_2_64(np.sqrt(weights * totals), 2) == [PROBABILITY_UNIT] * 2
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from sklearn_ldp import GRR, OLH, OUE, ColumnOracle, MarginalOracle
-from sklearn_ldp._core.mechanisms.several import Several
-from sklearn_ldp._core.support.files import _temporary as temporary
+from sklearn_ldp._core.common.files import _temporary as temporary
+from sklearn_ldp._core.mechanisms.several import SampledQuestions
 from sklearn_ldp.collection import SurveyClient
 from sklearn_ldp.robustness import (
     assigned_parts,
@@ -39,7 +39,7 @@ def survey(**parameters):
 def test_every_part_keeps_epsilon(part):
     """By enumeration over whole records, so also if a collector assigns columns in bad faith."""
 
-    class Assigned(Several):
+    class Assigned(SampledQuestions):
         def draw_samples(self, n, coins):
             return np.full(n, part)
 

@@ -35,7 +35,7 @@ from sklearn_ldp.metrics import (
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import groups, top_k
-from sklearn_ldp.surveys import BaseColumnSurvey, Several
+from sklearn_ldp.surveys import BaseColumnSurvey, SampledQuestions
 
 DOMAINS = domains_of(12)
 STATES = DOMAINS["state"]
@@ -301,7 +301,7 @@ class HalfTheFirst(BaseColumnSurvey):
 
     def _make_mechanism(self, domain):
         channels = [GRR(self.epsilon).channel(d.size) for d in domain.columns.values()]
-        return Several.drawn(channels, [len(channels) - 1] + [1] * (len(channels) - 1))
+        return SampledQuestions.drawn(channels, [len(channels) - 1] + [1] * (len(channels) - 1))
 
 
 def test_a_survey_of_a_third_party_has_everything(tmp_path):

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..common.fitted import estimate_of
+from ..common.typing import Axes
 from ..domains import has_bins
-from ..statements import Estimate, check_level, has_increasing_numbers
-from ..support.fitted import estimate_of
-from ..support.typing import Axes
+from ..statistics import Estimate, check_level, has_increasing_numbers
 
 # The palette of Okabe and Ito, which color-blind readers can distinguish. Its yellow is left out
 # because it is hard to see on white.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..statements import as_table, check_level, departures, from_independence, independence
+from ..statistics import as_table, check_level, departures, from_independence, independence
 from ._base import BaseDisplay, name_ticks
 
 _MOST_CELLS = 2_500

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..domains.values import places_among
-from ..statements import EstimateDifference, if_normal
+from ..statistics import EstimateDifference, if_normal
 from ._base import (
     BaseDisplay,
     has_natural_order,

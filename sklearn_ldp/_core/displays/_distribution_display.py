@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.text import number_texts
 from ..domains import ends_of, is_log
 from ..queries import ranges
-from ..statements import Estimate
-from ..statements import quantiles as quantiles_of
-from ..support.text import number_texts
+from ..statistics import Estimate
+from ..statistics import quantiles as quantiles_of
 from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
 
 _MOST_RANGES = 16  # the number of ranges of bins whose densities have a band

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..support.fitted import mean_errors, metric_names, standard_errors
-from ..support.typing import Axes, Table
+from ..common.fitted import mean_errors, metric_names, standard_errors
+from ..common.typing import Axes, Table
 from ._base import COLORS, BaseDisplay, legend_outside, merged, name_rows, styles
 
 _FEW_DECADES = 50.0  # an axis whose ends have at most this ratio has room for labels within decades

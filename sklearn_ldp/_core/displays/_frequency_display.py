@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.typing import Axes
 from ..domains import has_bins
 from ..domains.values import places_among
 from ..queries import Queries, as_query_set
-from ..statements import Estimate, table_intervals
-from ..support.typing import Axes
+from ..statistics import Estimate, table_intervals
 from ._base import (
     EstimateDisplay,
     has_natural_order,

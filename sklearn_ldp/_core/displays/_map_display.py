@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..statements import Estimate
+from ..statistics import Estimate
 from ._base import EstimateDisplay
 
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..support.docs import inherit_docstrings
-from ..support.locks import cached_property
-from ..support.privacy import warn_once
-from ..support.state import Uncached
-from ..support.typing import Column, SupportsCategories, Values
+from ..common.docs import inherit_docstrings
+from ..common.locks import cached_property
+from ..common.privacy import warn_once
+from ..common.state import Uncached
+from ..common.typing import Column, SupportsCategories, Values
 from ._lists import (
     BinList,
     CategoryList,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..support.privacy import warn_once
-from ..support.typing import Values
+from ..common.privacy import warn_once
+from ..common.typing import Values
 from ._domain import Domain
 from ._lists import checked_bounds, one_list, refuse_outside
 from .canonical import list_digest, word_digest

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
-from ..support.locks import cached_property
-from ..support.state import Uncached
-from ..support.text import number_texts
+from ..common.locks import cached_property
+from ..common.state import Uncached
+from ..common.text import number_texts
 from .values import (
     LevelColumn,
     as_numbers,

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..support.typing import Values
+from ..common.typing import Values
 from ._domain import Domain, UnlistedDomain
 from ._lists import UnknownValueError
 from .values import as_columns, column_names, declared_levels, read_once, table_columns

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..support.locks import cached_property
+from ..common.locks import cached_property
 
 _LIMB = 1 << 52  # bound of a limb, so that a limb times a digit stays within 64 bits
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..support.text import integer_array
-from ..support.typing import Column, Values
+from ..common.text import integer_array
+from ..common.typing import Column, Values
 
 
 # -- one column ------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..common.text import counted
 from ..domains.values import as_numbers
 from ..noise import NOISE_KINDS, AddedNoise, std_of_noise
-from ..support.text import counted
 
 _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determines
 

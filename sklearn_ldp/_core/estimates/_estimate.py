@@ -14,6 +14,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.pandas import import_pandas
+from ..common.privacy import PrivacyWarning, makes_pandas, warn_once
+from ..common.text import counted, labelled_lines
+from ..common.typing import DataFrame, Rows, Series
 from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
 from ..domains import Domain, ends_of
 from ..domains.values import (
@@ -28,7 +32,7 @@ from ..noise import Noise, NoiseModel
 from ..numerics.simplex import apportion, norm_sub
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
-from ..statements import (
+from ..statistics import (
     ConfidenceInterval,
     Discoveries,
     EstimateDifference,
@@ -45,10 +49,6 @@ from ..statements import (
     table_columns,
     table_intervals,
 )
-from ..support.pandas import import_pandas
-from ..support.privacy import PrivacyWarning, makes_pandas, warn_once
-from ..support.text import counted, labelled_lines
-from ..support.typing import DataFrame, Rows, Series
 from ._checks import check_estimate
 from ._counts import noise_of_counts, warn_of_suppressed
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+from ..common.kept import kept
 from ..report_page import Kept
-from ..support.kept import kept
 
 
 def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) -> Any:

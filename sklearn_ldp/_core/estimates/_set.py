@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.pandas import import_pandas
+from ..common.text import printable
+from ..common.typing import DataFrame
 from ..report_page import Kept
-from ..statements import (
+from ..statistics import (
     EstimateDifference,
     at_level,
     describe_estimate,
@@ -17,9 +20,6 @@ from ..statements import (
     quartiles,
     several,
 )
-from ..support.pandas import import_pandas
-from ..support.text import printable
-from ..support.typing import DataFrame
 from ._estimate import FrequencyEstimate
 
 

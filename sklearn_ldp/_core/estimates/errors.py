@@ -10,10 +10,10 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, c
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.typing import Frequencies, Metric
 from ..domains.values import in_order
 from ..noise import Noise
 from ..queries import Queries, as_query_set, query_matrix
-from ..support.typing import Frequencies, Metric
 from ._estimate import FrequencyEstimate
 from ._set import EstimateSet
 

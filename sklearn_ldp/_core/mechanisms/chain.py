@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .coins import TWO_64, Coins, exp_lower_bound
+from .coins import PROBABILITY_UNIT, Coins, exp_lower_bound
 
 _MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
@@ -54,9 +54,11 @@ class Chain:
         ratio = exp_lower_bound(epsilon)
         forever = exp_lower_bound(epsilon_forever)
         self.mechanism = mechanism
-        self.keep_against = math.ceil(TWO_64 * ratio / forever)
-        self.keep_for = math.ceil(TWO_64 / ratio)
-        self.share = self._share(ratio) if self.keep_against < TWO_64 else TWO_64
+        self.keep_against = math.ceil(PROBABILITY_UNIT * ratio / forever)
+        self.keep_for = math.ceil(PROBABILITY_UNIT / ratio)
+        self.share = (
+            self._share(ratio) if self.keep_against < PROBABILITY_UNIT else PROBABILITY_UNIT
+        )
 
     def _share(self, ratio: Fraction) -> int:
         """Return the largest `share` for which a single report's likelihood ratios are <= ratio."""
@@ -65,31 +67,31 @@ class Chain:
         # The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least),
         # grows with a.
         p = self.mechanism.own_support
-        against = Fraction(self.keep_against, TWO_64)
-        kept = Fraction(self.keep_for, TWO_64)
+        against = Fraction(self.keep_against, PROBABILITY_UNIT)
+        kept = Fraction(self.keep_for, PROBABILITY_UNIT)
         least = (p + (1 - p) * against) / (against * (p * kept + 1 - p))
         gain = (ratio - 1) * least
-        return max(int(TWO_64 * gain / (ratio / against - ratio + gain)), 0)
+        return max(int(PROBABILITY_UNIT * gain / (ratio / against - ratio + gain)), 0)
 
     @property
     def has_quick_uniforms(self) -> bool:
         """Whether rejection sampling is fast enough to draw a uniform report in every round."""
         # The number of tries is up to exp(epsilon). So above an epsilon of 11, a uniform report is
         # drawn only if it is sent. If the permanent report is certain, none is drawn.
-        return self.share < TWO_64 and self.keep_for >= TWO_64 >> 16
+        return self.share < PROBABILITY_UNIT and self.keep_for >= PROBABILITY_UNIT >> 16
 
     # -- drawing: a code has shape (1,), a function is the number of a hash; None draws the hash --
     def permanent(
         self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
         """Draw n permanent reports of a code, each with the budget `epsilon_forever`."""
-        return self._kept(code, n, coins, function, TWO_64, self.keep_against)
+        return self._kept(code, n, coins, function, PROBABILITY_UNIT, self.keep_against)
 
     def uniform(
         self, like: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
         """Draw n uniform reports, which do not depend on any value; `like` only sets the dtype."""
-        return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, TWO_64)
+        return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, PROBABILITY_UNIT)
 
     def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
         """Draw, for each of n rounds, whether it sends the permanent report (`share`)."""
@@ -135,4 +137,6 @@ class Chain:
 
 def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
     """Draw n booleans that are True with probability threshold / 2**64, which may be 1."""
-    return np.ones(n, dtype=bool) if threshold == TWO_64 else coins.bernoulli(threshold, n)
+    return (
+        np.ones(n, dtype=bool) if threshold == PROBABILITY_UNIT else coins.bernoulli(threshold, n)
+    )

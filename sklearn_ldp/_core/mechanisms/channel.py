@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.locks import cached_property
 from ..noise import CategoryLaw, Covariance, Covariances, Noise, support_law
 from ..numerics.simplex import norm_sub
-from ..support.locks import cached_property
-from .coins import TWO_64, Coins, SeededCoins, group_threshold
+from .coins import PROBABILITY_UNIT, Coins, SeededCoins, group_threshold
 from .covariances import channel_covariance
 from .laws import JointSupport, ReportLaw, choice_entropy, independent_sizes, independent_support
-from .mechanism import Mechanism, NumberReports, are_below, expect
+from .mechanism import Mechanism, NumberReports, are_below, require_reports
 
 _SIMULATED_USERS = 1 << 16  # users simulated together, which bounds the memory
 _TESTED_CELLS = 1 << 20  # reports times categories in the test of plain reports: about 10 ms
@@ -644,7 +644,7 @@ class IndexChannel(NumberReports, Channel):
     ) -> None:
         threshold = group_threshold(epsilon, n_inside, n_reports - n_inside)
         # The probability of the set, and of equally many other numbers.
-        inside = Fraction(threshold, TWO_64)
+        inside = Fraction(threshold, PROBABILITY_UNIT)
         against = (1 - inside) * n_inside / (n_reports - n_inside)
         q = (inside * n_common + against * (n_inside - n_common)) / n_inside
         super().__init__(n_categories, inside, q)
@@ -769,7 +769,7 @@ class HashReports(Mechanism):
     @property
     def own_support(self):
         """Probability that a report supports the user's own code."""
-        return Fraction(self.threshold, TWO_64)
+        return Fraction(self.threshold, PROBABILITY_UNIT)
 
     def supports(self, reports, codes):
         """Return whether each report (row) supports each code (column), as booleans."""
@@ -780,5 +780,5 @@ class HashReports(Mechanism):
         is_pair = reports.ndim == 2 and reports.shape[1] == 2
         form = f"an array of shape (n, 2) of integers, the first in [0, {n_functions - 1}], the "
         form += f"second in [0, {hash_range - 1}]"
-        expect(is_pair and all(map(are_below, reports.T, n_values)), form, reports)
+        require_reports(is_pair and all(map(are_below, reports.T, n_values)), form, reports)
         return reports.astype(np.int64, copy=False)

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..support.random import RandomState, root_entropy
+from ..common.random import RandomState, root_entropy
 
-TWO_64 = 1 << 64
+PROBABILITY_UNIT = 1 << 64
 _SYSTEM_BYTES = 1 << 12  # up to this number, bytes come directly from the operating system
 _SMALL_SUBSET = 16  # a subset of fewer than one in this many items is small
 _LISTED_ITEMS = 16  # a table lists all subsets of up to this many items
@@ -70,7 +70,7 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
     # Reports are uniform inside and outside, so the worst ratio is P n_outside / ((2**64 - P)
     # n_inside). With 1 inside and d - 1 outside, this is `direct_threshold`.
     ratio = exp_lower_bound(epsilon) * n_inside
-    return min(int(TWO_64 * ratio / (ratio + n_outside)), TWO_64 - 1)
+    return min(int(PROBABILITY_UNIT * ratio / (ratio + n_outside)), PROBABILITY_UNIT - 1)
 
 
 def symmetric_threshold(epsilon: float) -> int:
@@ -108,7 +108,7 @@ def zero_bit_threshold(epsilon: float) -> int:
     int
         Q, below 2**63.
     """
-    return math.ceil(TWO_64 / (exp_lower_bound(epsilon) + 1))
+    return math.ceil(PROBABILITY_UNIT / (exp_lower_bound(epsilon) + 1))
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -452,7 +452,9 @@ class Coins:
         n, whole = len(sizes), -(-n_items // 8)
         rate = int(sizes.sum()) / max(n * n_items, 1)
         if n_items > _MANY_ITEMS:  # then only random deviations of the size are left to repair
-            drawn = self.packed_bernoulli(min(int(rate * TWO_64), TWO_64 - 1), n, 8 * whole)
+            drawn = self.packed_bernoulli(
+                min(int(rate * PROBABILITY_UNIT), PROBABILITY_UNIT - 1), n, 8 * whole
+            )
         else:
             drawn = self._sixteenths(_cheapest_start(rate, n_items), n, whole)
         drawn[:, -1] &= 255 << (8 * whole - n_items) & 255
@@ -548,10 +550,10 @@ def best_start(n_items: int, size: int) -> Start:
         for left in range(max(size - n_first, 0), min(n_last, size) + 1):
             others = (16 - sixteenths) ** (n_last - left)
             chances[size - left] = math.comb(n_last, left) * sixteenths**left * others
-        factor = (TWO_64 - 1) // max(chances)
+        factor = (PROBABILITY_UNIT - 1) // max(chances)
         # The weight of all subsets of the size together, times the factor.
         share = sixteenths**size * (16 - sixteenths) ** (n_items - size) * math.comb(n_items, size)
-        kept = float(Fraction(share * factor, 16**n_first * TWO_64))
+        kept = float(Fraction(share * factor, 16**n_first * PROBABILITY_UNIT))
         exact = np.array([factor * chance for chance in chances], dtype=np.uint64)
         return Start(sixteenths, n_first, n_last, exact, kept)
 
@@ -583,13 +585,13 @@ class Octets:
     # threshold: from 1 to 2**64 - 1.
 
     def __init__(self, threshold: int):
-        chances = [threshold**k * (TWO_64 - threshold) ** (8 - k) for k in range(9)]
+        chances = [threshold**k * (PROBABILITY_UNIT - threshold) ** (8 - k) for k in range(9)]
         ends = list(accumulate(chances[outcome.bit_count()] for outcome in range(256)))
         # Byte strings compare like the numbers with these digits.
         self._ends = np.array([end.to_bytes(64, "big") for end in ends[:-1]], dtype="S64")
         #: For each word of 16 bits: eight booleans, as the bits of one number, or a tie.
         self.of_word = np.full(1 << 16, _TIE, dtype=np.uint16)
-        word = TWO_64**8 >> 16
+        word = PROBABILITY_UNIT**8 >> 16
         for outcome, start, end in zip(range(256), [0, *ends], ends, strict=False):
             self.of_word[-(-start // word) : end // word] = outcome
         #: The same for words whose two bytes are read with the lowest byte first.

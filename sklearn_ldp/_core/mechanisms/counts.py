@@ -10,11 +10,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from ..common.blocks import append_merged
+from ..common.locks import cached_property
+from ..common.state import Uncached
+from ..common.tags import Tagged
 from ..noise import Noise
-from ..support.blocks import append_merged
-from ..support.locks import cached_property
-from ..support.state import Uncached
-from ..support.tags import Tagged
 from .coins import CoinStreams, rows_by_group
 from .laws import ReportLaw
 from .mechanism import Mechanism, chunk_users, privatize

@@ -240,7 +240,7 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
     return total.reshape(n_beside, d).sum(axis=0) + bits[whole:].sum(axis=0, dtype=np.int64)
 
 
-def fixed_size(size: int, n_categories: int) -> np.ndarray:
+def fixed_support_size(size: int, n_categories: int) -> np.ndarray:
     """Return the distribution of a report's number of supported categories, if it is constant.
 
     Parameters

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.locks import cached_property
 from ..noise import Covariance, Factors, Noise, of_columns
 from ..numerics.strategies import decoding_matrix
-from ..support.locks import cached_property
 from .channel import LinearMechanism
-from .coins import TWO_64, Coins, exp_lower_bound
+from .coins import PROBABILITY_UNIT, Coins, exp_lower_bound
 from .laws import ReportLaw
 from .mechanism import NumberReports
 
@@ -92,7 +92,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     @cached_property
     def probabilities(self) -> np.ndarray:
         """The probability of each output (row) for each code (column): (m, n_categories)."""
-        return self.integers / float(TWO_64)
+        return self.integers / float(PROBABILITY_UNIT)
 
     # -- reports ------------------------------------------------------------------------------
     @cached_property
@@ -297,23 +297,23 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
     """
     _refuse_none(probabilities, 1, 1e-9, epsilon)
     bound = exp_lower_bound(epsilon)
-    low = [max(int(x * TWO_64), 1) for x in probabilities.min(axis=1).tolist()]
-    high = [min(math.floor(bound * x), TWO_64 - 1) for x in low]
+    low = [max(int(x * PROBABILITY_UNIT), 1) for x in probabilities.min(axis=1).tolist()]
+    high = [min(math.floor(bound * x), PROBABILITY_UNIT - 1) for x in low]
     result = np.empty(probabilities.shape, dtype=np.uint64)
     for place, column in enumerate(probabilities.T.tolist()):
         entries = [
-            min(max(int(x * TWO_64), least), most)
+            min(max(int(x * PROBABILITY_UNIT), least), most)
             for x, least, most in zip(column, low, high, strict=True)
         ]
         result[:, place] = _with_sum(entries, low, high)
-    if np.abs(result / TWO_64 - probabilities).max() > 0.01:
+    if np.abs(result / PROBABILITY_UNIT - probabilities).max() > 0.01:
         raise ValueError(_NONE_NEAR)
     return result
 
 
 def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
     """Change integers within their bounds `low` and `high` so that their sum is 2**64."""
-    lacking = TWO_64 - sum(entries)
+    lacking = PROBABILITY_UNIT - sum(entries)
     ends = high if lacking > 0 else low
     rooms = [end - x for end, x in zip(ends, entries, strict=True)]
     # Entries at a bound come last, because they may be the entries that use up the budget.
@@ -340,7 +340,7 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
         raise ValueError(f"expected numbers, got an array of dtype {matrix.dtype}")
     if matrix.dtype.kind == "f":
         return integer_channel(matrix, epsilon)
-    _refuse_none(matrix.astype(object), TWO_64, 0, epsilon)
+    _refuse_none(matrix.astype(object), PROBABILITY_UNIT, 0, epsilon)
     return matrix.astype(np.uint64)
 
 

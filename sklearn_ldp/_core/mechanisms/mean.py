@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from ..support.locks import cached_property
-from .coins import TWO_64, Coins, exp_lower_bound
+from ..common.locks import cached_property
+from .coins import PROBABILITY_UNIT, Coins, exp_lower_bound
 from .matrix import MatrixChannel
 
 #: Number of codes between two bounds; it represents decimals between bounds (0, 100) exactly.
@@ -75,8 +75,8 @@ def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTabl
 def _two_outputs(epsilon: float) -> MeanTable:
     """Return the table with two outputs, whose probabilities are linear in the input."""
     ratio = exp_lower_bound(epsilon)
-    unit = int(TWO_64 // 2 * (ratio - 1) / (ratio + 1)) // _HALF
-    middle = TWO_64 // 2
+    unit = int(PROBABILITY_UNIT // 2 * (ratio - 1) / (ratio + 1)) // _HALF
+    middle = PROBABILITY_UNIT // 2
     rows = [[middle - unit * i, middle + unit * i] for i in range(-_HALF, _HALF + 1)]
     far = Fraction(middle, max(unit, 1) * _HALF)
     return MeanTable(rows, [-far, far])
@@ -97,10 +97,10 @@ def solved_table(epsilon: float, worst_case: float) -> MeanTable:
     chances, least = _programme(outputs / scale, growth * (1 - _SLACK), half, worst_case)
     used = growth * least > 1e-7
     outputs, chances = outputs[used], chances[:, used]
-    lower = [int(z * (1 - _SLACK / 2) * TWO_64) for z in least[used].tolist()]
+    lower = [int(z * (1 - _SLACK / 2) * PROBABILITY_UNIT) for z in least[used].tolist()]
     upper = [int(exp_lower_bound(epsilon) * z) for z in lower]
     rows = [
-        _exact_row(row, outputs.tolist(), i * scale * TWO_64 // half, lower, upper)
+        _exact_row(row, outputs.tolist(), i * scale * PROBABILITY_UNIT // half, lower, upper)
         for i, row in enumerate(chances.tolist())
     ]
     return _mirrored(rows, outputs.tolist(), scale)
@@ -167,7 +167,10 @@ def _exact_row(
 ) -> list[int]:
     """Round probabilities to integers within bounds, with sum 2**64 and exactly this moment."""
     bounds = list(zip(least, most, strict=True))
-    row = [min(max(round(p * TWO_64), a), b) for p, (a, b) in zip(chances, bounds, strict=True)]
+    row = [
+        min(max(round(p * PROBABILITY_UNIT), a), b)
+        for p, (a, b) in zip(chances, bounds, strict=True)
+    ]
 
     def room(j: int) -> int:
         return min(row[j] - least[j], most[j] - row[j])
@@ -175,7 +178,7 @@ def _exact_row(
     def lacking() -> int:
         return moment - sum(k * n for k, n in zip(outputs, row, strict=True))
 
-    row[max(range(len(row)), key=room)] += TWO_64 - sum(row)
+    row[max(range(len(row)), key=room)] += PROBABILITY_UNIT - sum(row)
     gaps = {(a, b): outputs[b] - outputs[a] for b in range(len(row)) for a in range(b)}
     # First move mass between outputs that are far apart, and then the rest to the next output.
     for near in (gaps, [pair for pair, gap in gaps.items() if gap == 1]):
@@ -183,7 +186,7 @@ def _exact_row(
         moved = lacking() // gaps[a, b]
         row[a], row[b] = row[a] - moved, row[b] + moved
     is_within = all(a <= x <= b for x, (a, b) in zip(row, bounds, strict=True))
-    if lacking() or sum(row) != TWO_64 or not is_within:
+    if lacking() or sum(row) != PROBABILITY_UNIT or not is_within:
         raise ArithmeticError("LocalMean cannot round its channel. Choose another epsilon.")
     return row
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..support.docs import inherit_docstrings
-from ..support.state import Uncached
+from ..common.docs import inherit_docstrings
+from ..common.state import Uncached
 from .coins import Coins, CoinStreams, rows_by_group
 
 
@@ -28,7 +28,7 @@ def are_below(reports: np.ndarray, n_values: int) -> bool:
     return not reports.size or 0 <= int(reports.min()) <= int(reports.max()) < n_values
 
 
-def bits_for(n_values: int) -> int:
+def bit_width(n_values: int) -> int:
     """Return the number of bits that an integer in ``range(n_values)`` needs.
 
     Parameters
@@ -44,7 +44,7 @@ def bits_for(n_values: int) -> int:
     return (n_values - 1).bit_length()
 
 
-def expect(condition: object, expectation: str, reports: np.ndarray) -> None:
+def require_reports(condition: object, expectation: str, reports: np.ndarray) -> None:
     """Raise ValueError, with the expected and the received form of reports, if a check fails.
 
     Parameters
@@ -211,7 +211,7 @@ class Mechanism(Uncached, ABC):
         """Number of bits of a report."""
         if not self.report_fields:
             return 64
-        return sum(bits_for(field.n_values) * (field.width or 1) for field in self.report_fields)
+        return sum(bit_width(field.n_values) * (field.width or 1) for field in self.report_fields)
 
     @abstractmethod
     def report_entropy(self, order: int = 1) -> float:
@@ -432,8 +432,8 @@ class Mechanism(Uncached, ABC):
         if array.dtype.kind == "f" and np.all(array == np.floor(array)):
             # Containers without integers return whole numbers as floats; NaN is not whole.
             array = array.astype(np.int64) if np.all(np.abs(array) < 2**53) else array
-        expect(array.dtype.kind in "iu", "integers", array)
-        expect(array.size, "at least one report", array)
+        require_reports(array.dtype.kind in "iu", "integers", array)
+        require_reports(array.size, "at least one report", array)
         return self.check_reports(array)
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
@@ -510,7 +510,9 @@ class NumberReports(Mechanism):
 
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
         is_fine = reports.ndim == 1 and are_below(reports, self.n_reports)
-        expect(is_fine, f"an array of shape (n,) of integers in [0, {self.n_reports - 1}]", reports)
+        require_reports(
+            is_fine, f"an array of shape (n,) of integers in [0, {self.n_reports - 1}]", reports
+        )
         # The bincount of older versions of NumPy accepts no unsigned integers of 64 bits.
         return reports.astype(np.int64) if reports.dtype == np.uint64 else reports
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from .laws import count_bits
-from .mechanism import Mechanism, ReportField, are_below, expect
+from .mechanism import Mechanism, ReportField, are_below, require_reports
 
 _CACHE_BYTES = 1 << 19  # packed bits that are added up together
 # Bytes of a row that are added up together: 2**9 to 2**12 are equally fast (2026-11-25).
@@ -76,7 +76,7 @@ class PackedReports(Mechanism):
         form = f"an array of shape (n, {field.width}) of {expectation}"
         if self.is_packed:
             form += f", or of packed bits of shape (n, {n_bytes})"
-        expect(width == field.width and are_below(reports, field.n_values), form, reports)
+        require_reports(width == field.width and are_below(reports, field.n_values), form, reports)
         return self._from_plain(reports, form)
 
     @abstractmethod
@@ -86,7 +86,9 @@ class PackedReports(Mechanism):
     def _checked_bits(self, reports: np.ndarray) -> np.ndarray:
         n_bits = self.n_places
         n_bytes = self._n_bytes
-        expect(are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports)
+        require_reports(
+            are_below(reports, 256), f"packed bits of shape (n, {n_bytes}), uint8", reports
+        )
         packed = reports.astype(np.uint8, copy=False)
         wrong = np.flatnonzero(packed[:, -1] & 255 >> (n_bits - 1 & 7) + 1)
         if wrong.size:

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.locks import cached_property
+from ..common.privacy import warn_once
+from ..common.random import RandomState
+from ..common.state import Uncached
+from ..common.text import kind_of
+from ..common.typing import Values
 from ..domains import Domain, closed_domain, codes_on_client, digest_causes
-from ..support.locks import cached_property
-from ..support.privacy import warn_once
-from ..support.random import RandomState
-from ..support.state import Uncached
-from ..support.text import kind_of
-from ..support.typing import Values
 from .coins import CoinStreams
 from .counts import Counts
-from .mechanism import Mechanism, are_below, expect, privatize
+from .mechanism import Mechanism, are_below, privatize, require_reports
 
 # Above these limits, a collection would need gigabytes for its counts, or minutes per estimate.
 _MAX_CELLS = 1 << 27
@@ -364,7 +364,7 @@ class Protocol(Uncached):
             checked = self.mechanism.as_reports(reports)
             if tests_totals and source is None:
                 expectation, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
-                expect(share < _MOST_FAKE, expectation, checked)
+                require_reports(share < _MOST_FAKE, expectation, checked)
                 if expectation:
                     text = f"{self.name} expects {expectation}. Either the clients use another "
                     text += f"epsilon or are faulty, or at least about {share:.1%} of the reports "

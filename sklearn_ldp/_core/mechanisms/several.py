@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.locks import cached_property
+from ..common.state import Uncached
+from ..common.tags import Tagged
 from ..noise import Noise
-from ..support.locks import cached_property
-from ..support.state import Uncached
-from ..support.tags import Tagged
-from .coins import TWO_64, Coins, rows_by_group
+from .coins import PROBABILITY_UNIT, Coins, rows_by_group
 from .laws import mixture_entropy
-from .mechanism import Mechanism, PublicPart, ReportField, are_below, bits_for, expect
+from .mechanism import Mechanism, PublicPart, ReportField, are_below, bit_width, require_reports
 
 _WRITTEN_BYTES = 256  # bytes of a written report, for the number of users in a block
 # Longer reports are one column of lists in files, because header and footer list all columns.
@@ -32,7 +32,7 @@ _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quar
 
 # -- the code that a question asks for -------------------------------------------------------------
 @dataclass(frozen=True)
-class View(Tagged, tag="view"):
+class QuestionView(Tagged, tag="view"):
     """The function that computes the code for a question from the codes of a user's columns.
 
     The result is the sum of the codes of some columns, each times its stride, modulo `n_values`.
@@ -57,7 +57,7 @@ class View(Tagged, tag="view"):
         return self.n_values == 2 and len(self.columns) > 1
 
     @classmethod
-    def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> View:
+    def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> QuestionView:
         """Return the view that computes the joint category of several columns, in C order.
 
         Parameters
@@ -76,7 +76,7 @@ class View(Tagged, tag="view"):
         return cls(tuple(columns), strides, math.prod(sizes))
 
     @classmethod
-    def parity(cls, columns: Sequence[int]) -> View:
+    def parity(cls, columns: Sequence[int]) -> QuestionView:
         """Return the view that computes the parity (sum modulo 2) of several binary columns.
 
         Parameters
@@ -101,7 +101,7 @@ class Views(Tagged, tag="views"):
         The views.
     """
 
-    def __init__(self, views: Sequence[View]) -> None:
+    def __init__(self, views: Sequence[QuestionView]) -> None:
         # Shorter views are padded with a column that does not count.
         columns = zip_longest(*(view.columns for view in views), fillvalue=0)
         strides = zip_longest(*(view.strides for view in views), fillvalue=0)
@@ -138,12 +138,12 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
         if not above or not free:
             break
         certain.update(above)
-    shares = [TWO_64] * len(exact)
+    shares = [PROBABILITY_UNIT] * len(exact)
     for i in free:
         shares[i] = max(round(exact[i] * rest / total * 2**36), 1) << 28
     if free:
         largest = max(free, key=lambda i: shares[i])
-        shares[largest] += n_drawn * TWO_64 - sum(shares)
+        shares[largest] += n_drawn * PROBABILITY_UNIT - sum(shares)
     return shares
 
 
@@ -158,11 +158,11 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
     # W. G. Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
     # 20(3), 1949, doi:10.1214/aoms/1177729988.
     ends = list(accumulate(shares))
-    n_drawn = ends[-1] // TWO_64
-    starts = sorted({end % TWO_64 for end in ends})
-    marks = [[start + k * TWO_64 for k in range(n_drawn)] for start in starts]
+    n_drawn = ends[-1] // PROBABILITY_UNIT
+    starts = sorted({end % PROBABILITY_UNIT for end in ends})
+    marks = [[start + k * PROBABILITY_UNIT for k in range(n_drawn)] for start in starts]
     samples = [tuple(bisect_right(ends, mark) for mark in points) for points in marks]
-    return samples, [*starts[1:], TWO_64]
+    return samples, [*starts[1:], PROBABILITY_UNIT]
 
 
 # -- the questions of a user, and the positions of the answers -------------------------------------
@@ -171,7 +171,7 @@ class Samples(Uncached, tag="samples"):
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
-        self.n_drawn = sum(shares) // TWO_64
+        self.n_drawn = sum(shares) // PROBABILITY_UNIT
 
     @cached_property
     def _design(self) -> tuple[list[tuple[int, ...]], list[int]]:
@@ -269,14 +269,16 @@ class Layout(Uncached, tag="layout"):
         )
         return (*self._samples.number, *fields)
 
-    def expect(self, reports: np.ndarray) -> None:
+    def require_reports(self, reports: np.ndarray) -> None:
         """Raise ValueError unless reports have the right width and valid sample numbers."""
         is_fine = reports.ndim == 2 and reports.shape[1] == self.width
         detail = ""
         for number in self._samples.number:
             is_fine = is_fine and are_below(reports[:, 0], number.n_values)
             detail = f", the first of them a {number.name} in [0, {number.n_values - 1}]"
-        expect(is_fine, f"an array of shape (n, {self.width}) of integers{detail}", reports)
+        require_reports(
+            is_fine, f"an array of shape (n, {self.width}) of integers{detail}", reports
+        )
 
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
@@ -306,7 +308,7 @@ class Layout(Uncached, tag="layout"):
         return own[:, 0] if self._are_numbers[j] else own
 
 
-class Several(Mechanism, tag="several"):
+class SampledQuestions(Mechanism, tag="several"):
     """The mechanism of a survey: draw one or several questions, and report on each of them.
 
     The questions are drawn with fixed, public probabilities. A code is a row with one code for each
@@ -335,14 +337,14 @@ class Several(Mechanism, tag="several"):
         self,
         mechanisms: Sequence[Mechanism],
         shares: Sequence[int],
-        views: Sequence[View] | None = None,
+        views: Sequence[QuestionView] | None = None,
     ) -> None:
-        are_shares = shares and all(1 <= share <= TWO_64 for share in shares)
-        if len(mechanisms) != len(shares) or not are_shares or sum(shares) % TWO_64:
+        are_shares = shares and all(1 <= share <= PROBABILITY_UNIT for share in shares)
+        if len(mechanisms) != len(shares) or not are_shares or sum(shares) % PROBABILITY_UNIT:
             raise ValueError(
                 f"A survey of {len(mechanisms)} questions needs one share per question: integers "
                 f"from 1 to 2**64 whose sum is a multiple of 2**64; got {list(shares)}. To pass "
-                "probabilities, use Several.drawn."
+                "probabilities, use SampledQuestions.drawn."
             )
         if any(getattr(mechanism, "shares_overlap", False) for mechanism in mechanisms):
             raise TypeError(
@@ -351,7 +353,7 @@ class Several(Mechanism, tag="several"):
             )
         self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
         self.shares: tuple[int, ...] = tuple(shares)
-        self.views: tuple[View, ...] | None = None if views is None else tuple(views)
+        self.views: tuple[QuestionView, ...] | None = None if views is None else tuple(views)
         self._samples = Samples(shares)
         self._layout = Layout(self._samples, mechanisms)
         if self.n_drawn == 1:
@@ -374,8 +376,8 @@ class Several(Mechanism, tag="several"):
         mechanisms: Sequence[Mechanism],
         probabilities: ArrayLike,
         n_drawn: int = 1,
-        views: Sequence[View] | None = None,
-    ) -> Several:
+        views: Sequence[QuestionView] | None = None,
+    ) -> SampledQuestions:
         """Return the survey that draws each question with a probability in proportion to a number.
 
         Parameters
@@ -392,7 +394,7 @@ class Several(Mechanism, tag="several"):
 
         Returns
         -------
-        Several
+        SampledQuestions
             The survey.
         """
         return cls(mechanisms, shares_over_2_64(probabilities, n_drawn), views)
@@ -401,7 +403,7 @@ class Several(Mechanism, tag="several"):
     @property
     def probabilities(self) -> np.ndarray:
         """The probability that each question is drawn, of shape (n_questions,)."""
-        return np.array([share / TWO_64 for share in self.shares])
+        return np.array([share / PROBABILITY_UNIT for share in self.shares])
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -415,7 +417,9 @@ class Several(Mechanism, tag="several"):
         if self.views is None and sum(map(len, configurations)) <= _MAX_LISTED:
             return {**{f"part_{j}": text for j, text in enumerate(configurations)}, **n_drawn}
         # There may be thousands of questions, which are too many to write into each file.
-        whole = "\n".join([*configurations, *map(repr, self.views or ())])
+        # The class had the name View when the first files were written, which must be readable.
+        views = [repr(view).replace("QuestionView", "View") for view in self.views or ()]
+        whole = "\n".join([*configurations, *views])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return {"n_parts": len(self.mechanisms), "parts": digest, **n_drawn}
 
@@ -435,7 +439,7 @@ class Several(Mechanism, tag="several"):
     @property
     def sample_probabilities(self) -> np.ndarray:
         """The probability of each sample, of shape (n_samples,)."""
-        return np.array([(b - a) / TWO_64 for a, b in pairwise([0, *self._samples.ends])])
+        return np.array([(b - a) / PROBABILITY_UNIT for a, b in pairwise([0, *self._samples.ends])])
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
@@ -448,7 +452,7 @@ class Several(Mechanism, tag="several"):
     @property
     def report_bits(self) -> int:
         own = np.array([mechanism.report_bits for mechanism in self.mechanisms])
-        return bits_for(len(self.samples)) + int(own[self._samples.questions].sum(axis=1).max())
+        return bit_width(len(self.samples)) + int(own[self._samples.questions].sum(axis=1).max())
 
     def report_entropy(self, order: int = 1) -> float:
         own = np.array([mechanism.report_entropy(order) for mechanism in self.mechanisms])
@@ -466,21 +470,21 @@ class Several(Mechanism, tag="several"):
             lambda reports: reports[:, 0],
             len(ends),
             self.sample_probabilities,
-            n_draws=TWO_64 // unit,
+            n_draws=PROBABILITY_UNIT // unit,
             of_draws=lambda draws: np.searchsorted(places, draws.astype(np.uint64), side="right"),
-            privatize=self._report_on if TWO_64 // unit < 1 << 63 else None,
+            privatize=self._report_on if PROBABILITY_UNIT // unit < 1 << 63 else None,
         )
 
-    def for_enumeration(self) -> Several:
+    def for_enumeration(self) -> SampledQuestions:
         """Return the same survey with mechanisms that have few enough outcomes to enumerate.
 
         Returns
         -------
-        Several
+        SampledQuestions
             The survey; questions with small mechanisms are unchanged.
         """
         small = [mechanism.for_enumeration() for mechanism in self.mechanisms]
-        return Several(small, self.shares, self.views)
+        return SampledQuestions(small, self.shares, self.views)
 
     # -- what to expect -----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
@@ -619,11 +623,11 @@ class Several(Mechanism, tag="several"):
 
     # -- on the server ------------------------------------------------------------------------
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        self._layout.expect(reports)
+        self._layout.require_reports(reports)
         for j, rows, _, k in self._at_places(reports):
             self.mechanisms[j].check_reports(self._layout.own(reports, rows, j, k))
             rest = self._layout.rest(reports, rows, j, k)
-            expect(not rest.any(), f"zeros after the report on question {j}", rest)
+            require_reports(not rest.any(), f"zeros after the report on question {j}", rest)
         # Reports from files have small types, and 64-bit integers would make sums 8 times as slow.
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 

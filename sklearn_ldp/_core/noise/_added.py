@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..support.tags import Tagged
+from ..common.tags import Tagged
 from ._covariance import Covariance, Factors, of_columns
 
 #: Distributions by name. "geometric" is the discrete Laplace distribution.

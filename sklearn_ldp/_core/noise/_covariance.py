@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..support.locks import cached_property
-from ..support.tags import TAGGED
-from ..support.typing import Matrix
+from ..common.locks import cached_property
+from ..common.tags import TAGGED
+from ..common.typing import Matrix
 
 _CELLS = 1 << 21  # numbers that are processed at a time
 

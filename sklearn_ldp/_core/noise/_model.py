@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
+from ..common.tags import TAGGED, Tagged
+from ..common.typing import Matrix, Rows
 from ..numerics.simplex import norm_sub
-from ..support.tags import TAGGED, Tagged
-from ..support.typing import Matrix, Rows
 from ._added import AddedNoise
 from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support_law
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.polynomial import polydiv
 
-from ..support.tags import Tagged
+from ..common.tags import Tagged
 
 MAX_TABLE = 1024  # the largest prime power with stored tables
 # Above this, primes are so close together that a prime power gains nothing over them.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..support.parallel import one_thread
+from ..common.parallel import one_thread
 from .strategies import (
     Objective,
     descended,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 from scipy.sparse import csr_array
 
-from ..support.locks import cached_property
+from ..common.locks import cached_property
 
 _ALL_EXACT = 20_000  # up to this number of counts, the sum is over all counts
 _N_NODES = 10  # exact for polynomials of degree 19; `_AGREE` checks other functions

@@ -20,8 +20,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ..support.parallel import one_thread
-from ..support.progress import Progress
+from ..common.parallel import one_thread
+from ..common.progress import Progress
 
 _LEAST_STEP = 1e-9  # the search ends here because floats cannot represent a further gain
 _EXCHANGES = 5000  # a bound on the work

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import fft
 from scipy.linalg import hadamard
 
-from ..support.locks import cached_property
+from ..common.locks import cached_property
 from .finite_field import FiniteField
 
 _AT_ONCE = 5  # the number of index bits that one matrix product transforms

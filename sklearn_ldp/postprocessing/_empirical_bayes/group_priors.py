@@ -23,8 +23,8 @@ from scipy import sparse
 from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
+from ..._core.common.locks import cached_property
 from ..._core.numerics.deconvolution import Law, NormalLaw
-from ..._core.support.locks import cached_property
 from .hints import Partition
 
 # The constants of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), of hints,

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from ..._core.common.typing import Column
 from ..._core.estimates import FrequencyEstimate
 from ..._core.queries import QuerySet, as_query_set, query_matrix
 from ..._core.queries import groups as groups_by
-from ..._core.support.typing import Column
 
 # Chosen with the constants of `postprocessing/_empirical_bayes/group_priors.py`.
 _MOST_PARTITIONS = 8  # into which overlapping sets are sorted

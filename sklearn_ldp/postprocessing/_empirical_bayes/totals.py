@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logsumexp
 
+from ..._core.common.pandas import import_pandas
+from ..._core.common.typing import DataFrame
 from ..._core.noise import Noise, variances_after_norm
 from ..._core.numerics.deconvolution import least_level
 from ..._core.numerics.dirichlet import KnownVariances, few_frequencies
 from ..._core.numerics.simplex import norm, norm_sub
-from ..._core.support.pandas import import_pandas
-from ..._core.support.typing import DataFrame
 from .group_priors import Estimates, GroupFit, fit_curve, fit_groups
 from .hints import Partition
 from .priors import LearnedRow

@@ -41,11 +41,11 @@ from sklearn_ldp import (
     Trend,
     load_estimate,
 )
+from sklearn_ldp._core.common import kept, tags
+from sklearn_ldp._core.common.arrays import pack_arrays, unpack_arrays
 from sklearn_ldp._core.mechanisms import matrix
-from sklearn_ldp._core.mechanisms.several import View
+from sklearn_ldp._core.mechanisms.several import QuestionView
 from sklearn_ldp._core.noise import CategoryLaw
-from sklearn_ldp._core.support import kept, tags
-from sklearn_ldp._core.support.arrays import pack_arrays, unpack_arrays
 from sklearn_ldp.collection import Aggregator
 from sklearn_ldp.inference import combine, poststratify
 from sklearn_ldp.oracles import BaseOracle, estimate_by_group
@@ -509,10 +509,10 @@ def test_attributes_have_the_types_that_their_class_declares():
     for other in ({"slope": np.nan}, {"curvature": "0"}, {"factors": [1]}, {"slope": None}):
         with pytest.raises(ValueError, match="of a CategoryLaw is no"):
             tags.check_types(law._replace(**other))
-    view = View((0, np.int64(1)), (2, 1), 4)
+    view = QuestionView((0, np.int64(1)), (2, 1), 4)
     tags.check_types(view)
     for columns in ([0, 1], (0, 0.5), ("a",), 3, None):
-        with pytest.raises(ValueError, match="the columns of a View is no"):
+        with pytest.raises(ValueError, match="the columns of a QuestionView is no"):
             tags.check_types(replace(view, columns=columns))
 
 

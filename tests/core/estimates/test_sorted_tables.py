@@ -130,7 +130,7 @@ def test_means_are_those_of_the_raw_estimate(incomes):
 def test_a_mean_of_what_a_post_processor_made_is_told_of(incomes, monkeypatch):
     """Before: in silence. `NormSub` of these bins adds a quarter to the mean."""
     estimate = NormSub().fit_transform(incomes)
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     for asked in (mean(), [mean(), between([(0, 50_000)])]):
         estimate.answer(between([(0, 50_000)]))
         with pytest.warns(
@@ -138,7 +138,7 @@ def test_a_mean_of_what_a_post_processor_made_is_told_of(incomes, monkeypatch):
         ):
             assert estimate.answer(asked)["mean"] > 1.1 * estimate.mean("raw")[0]
         estimate.answer(asked)  # told once
-        monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+        monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     incomes.answer(mean())
 
 

@@ -17,7 +17,7 @@ from benchmarks.security._chains import leaks, permanent_laws, ratio, single_law
 from sklearn_ldp import GRR, OLH, SubsetSelection
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp._core.mechanisms.coins import (
-    TWO_64,
+    PROBABILITY_UNIT,
     SeededCoins,
     direct_threshold,
     exp_lower_bound,
@@ -137,7 +137,7 @@ def test_the_published_parameters_are_found_to_waste_budget():
     for d, expected in ((2, 1.0), (3, 0.948), (5, 0.860), (10, 0.699)):
         channel = channel_of(GRR(), 1.0, d)
         chain = Chain(channel, 1.0, 2.0)
-        chain.share = int(TWO_64 * published_share(1.0, 2.0, d))
+        chain.share = int(PROBABILITY_UNIT * published_share(1.0, 2.0, d))
         assert log(ratio(single_laws(chain, d))) == pytest.approx(expected, abs=6e-4)
     with pytest.raises(AssertionError, match="a single report is off"):
         check_single_report(GRR(), 1.0, 2.0, share=chain.share)

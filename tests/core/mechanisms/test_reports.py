@@ -401,7 +401,7 @@ def test_plain_reports_of_another_epsilon_get_into_no_collection(tmp_path):
 
 def test_what_a_few_fake_users_explain_is_told_once_and_counted(monkeypatch):
     """Else one percent of fake users could have the reports of all others refused."""
-    monkeypatch.setattr("sklearn_ldp._core.support.privacy._given", set())
+    monkeypatch.setattr("sklearn_ldp._core.common.privacy._given", set())
     oracle = OUE(1.0, categories=64)
     honest = np.asarray(made(oracle, np.zeros(9900, int)))
     reports = np.concatenate([honest, np.ones((100, 64), np.uint8)])

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
-from ..lifecycle import BaseCollector
+from ..common.locks import lock_of
+from ..common.text import printable
+from ..fitting import BaseCollector
 from ..mechanisms import OracleOrProtocol, as_protocol
-from ..support.locks import lock_of
-from ..support.text import printable
 from . import checkpoints
 from ._batches import Caps, RefusedBatchError, Sources, as_key
 from ._header import Header

@@ -11,13 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
+from ..common.pandas import import_pandas
+from ..common.text import counted
+from ..common.typing import DataFrame
 from ..noise import every_category
 from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ..report_page import Kept
-from ..support.pandas import import_pandas
-from ..support.text import counted
-from ..support.typing import DataFrame
 from ._confidence import critical_of_look, narrowest
 from ._covariances import (
     Estimate,

@@ -18,7 +18,7 @@ from ..mechanisms import OracleOrProtocol, Protocol, Reports
 from ..mechanisms.chain import Chain
 from ..mechanisms.coins import SecureCoins
 from ..mechanisms.protocol import reports_of
-from ..mechanisms.several import Several
+from ..mechanisms.several import SampledQuestions
 from ._memo import BaseClient
 
 _LISTS = ("values", "permanent", "first", "rounds", "sent")
@@ -53,7 +53,7 @@ class RepeatedClient(BaseClient):
     epsilon_forever : float
         Budget of all reports of one value together (epsilon_inf), at least the oracle's epsilon.
         With twice the oracle's epsilon, about half of the rounds send the permanent report.
-    most_epsilon : float, default=None
+    max_epsilon : float, default=None
         The maximum that all values may spend; a new value that would spend more is refused. If
         None, there is no limit. You may change it later.
     fixed_part : bool, default=False
@@ -86,7 +86,7 @@ class RepeatedClient(BaseClient):
     parameters [1]_ waste budget for more than two values. Because the permanent report is sent
     unchanged, its noise does not average out over rounds. With most oracles, the rounds of one user
     can be linked without the user's name, and the round in which the value changed can be found. A
-    refusal is also visible, so choose `most_epsilon` such that refusals are rare.
+    refusal is also visible, so choose `max_epsilon` such that refusals are rare.
 
     The file contains a keyed digest of each value, its permanent report, and the report of each
     round. The key is in the file, so an attacker with the file can try all values of a small
@@ -109,7 +109,7 @@ class RepeatedClient(BaseClient):
     >>> folder = tempfile.TemporaryDirectory()
     >>> memo = os.path.join(folder.name, "state.json")
     >>> client = RepeatedClient(
-    ...     oracle, memo, question="browser", epsilon_forever=2.0, most_epsilon=8.0
+    ...     oracle, memo, question="browser", epsilon_forever=2.0, max_epsilon=8.0
     ... )
     >>> for value, name in [("firefox", "may"), ("firefox", "june"), ("edge", "july")]:
     ...     report = client.report(value, collection_round=name)
@@ -129,7 +129,7 @@ class RepeatedClient(BaseClient):
         *,
         question: str,
         epsilon_forever: float,
-        most_epsilon: float | None = None,
+        max_epsilon: float | None = None,
         fixed_part: bool = False,
         missing: str = "error",
     ) -> None:
@@ -138,7 +138,7 @@ class RepeatedClient(BaseClient):
                 f"RepeatedClient needs a frequency oracle or Protocol, got {type(oracle).__name__}."
             )
         self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
-        self._most_values = most_values(most_epsilon, epsilon_forever)
+        self._most_values = most_values(max_epsilon, epsilon_forever)
         self._forever = float(epsilon_forever)
         self._is_fixed = bool(fixed_part)
         settings = {"epsilon_forever": self._forever, "fixed_part": self._is_fixed}
@@ -193,7 +193,7 @@ class RepeatedClient(BaseClient):
         TypeError
             If the round is not a string.
         ValueError
-            If the value is not in the domain or would spend more than `most_epsilon`; if the
+            If the value is not in the domain or would spend more than `max_epsilon`; if the
             protocol is of another round; or if a program other than a client has changed the file,
             or the file is full, or stays locked by another process. Then nothing is spent or
             written. The same is true after an OSError.
@@ -229,7 +229,7 @@ class RepeatedClient(BaseClient):
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
                     f"This value is new to RepeatedClient, after {len(entries['values'])} others. "
-                    "It would spend more than most_epsilon, so nothing is reported or written. "
+                    "It would spend more than max_epsilon, so nothing is reported or written. "
                     "Leave this round out."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
@@ -292,7 +292,11 @@ def _append(entries: dict[str, Any], **added: Any) -> None:
 
 def asks_one_part(mechanism: object) -> bool:
     """Whether each user is asked for one column of a survey, or for one prefix of strings."""
-    return isinstance(mechanism, Several) and mechanism.views is None and mechanism.n_drawn == 1
+    return (
+        isinstance(mechanism, SampledQuestions)
+        and mechanism.views is None
+        and mechanism.n_drawn == 1
+    )
 
 
 def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
@@ -308,17 +312,17 @@ def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> l
     return chains
 
 
-def most_values(most_epsilon: Any, epsilon_forever: float) -> float:
+def most_values(max_epsilon: Any, epsilon_forever: float) -> float:
     """Return the maximum number of values that may spend their budget."""
-    if most_epsilon is None:
+    if max_epsilon is None:
         return math.inf
-    if not isinstance(most_epsilon, Real) or not epsilon_forever <= float(most_epsilon) < math.inf:
+    if not isinstance(max_epsilon, Real) or not epsilon_forever <= float(max_epsilon) < math.inf:
         raise ValueError(
-            f"Argument most_epsilon must be None, or finite and at least epsilon_forever, "
-            f"{epsilon_forever:g}, which the first value spends; got {most_epsilon!r}."
+            f"Argument max_epsilon must be None, or finite and at least epsilon_forever, "
+            f"{epsilon_forever:g}, which the first value spends; got {max_epsilon!r}."
         )
     # Computed with decimals as they are written, so that three times 0.1 is not above 0.3.
-    maximum = Fraction(repr(float(most_epsilon)))
+    maximum = Fraction(repr(float(max_epsilon)))
     return int(maximum / Fraction(repr(float(epsilon_forever))))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr, ndtri
 
+from ..common.locks import cached_property
 from ..noise import AddedNoise, Covariances, Noise, Term, as_rows
-from ..support.locks import cached_property
 from ._statements import check_of
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sklearn_ldp._core.support import files
+from sklearn_ldp._core.common import files
 
 
 def names(folder):

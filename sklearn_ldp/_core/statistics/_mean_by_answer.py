@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
+from ..common.pandas import import_pandas
+from ..common.text import labelled_lines
+from ..common.typing import DataFrame
 from ..domains.values import named_missing
 from ..report_page import Reported
-from ..support.pandas import import_pandas
-from ..support.text import labelled_lines
-from ..support.typing import DataFrame
 from ._described import POPULATION, describe_nothing, rows_of
 from ._intervals import ConfidenceInterval
 from ._statements import at_level, check_level

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_ldp import OUE, EstimateSet, FrequencyEstimate, LocalMean, MarginalOracle
-from sklearn_ldp._core.support.text import format_table
+from sklearn_ldp._core.common.text import format_table
 from sklearn_ldp.queries import groups
 
 

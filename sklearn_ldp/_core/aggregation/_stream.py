@@ -14,8 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..common.progress import Progress
 from ..mechanisms import OracleOrProtocol, Protocol
-from ..support.progress import Progress
 from ._aggregator import Aggregator
 from ._batches import Caps, RefusedBatchError, check_batch_id
 from ._header import Header

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
+from ..common.typing import Column, Values
 from ..domains.values import as_columns, group_codes, objects
 from ..mechanisms import Counts
-from ..support.typing import Column, Values
 from ._base import BaseCollector
 from ._collected import Groups, check_weights
 

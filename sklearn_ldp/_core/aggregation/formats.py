@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...oracles.channels import ReportField
+from ..common.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
+from ..common.text import kind_of
 from ..mechanisms import Protocol
-from ..support.parquet import SAFE, column_chunks, refuse_large_footer, walk_pages
-from ..support.text import kind_of
 from ._batches import RefusedBatchError
 from ._header import (
     KEY,

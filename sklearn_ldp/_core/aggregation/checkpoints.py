@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ..common.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
+from ..common.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
+from ..common.typing import FilePath
 from ..mechanisms import Protocol, configuration_difference
-from ..support.arrays import SEAL_BYTES, pack_sealed, sha256_seal, unpack_arrays
-from ..support.files import errors_name, open_regular, read_regular, replacing, resolved, sweep
-from ..support.typing import FilePath
 from ._batches import Key
 from ._header import POSTED
 from ._ledger import LENGTHS, N_BYTES, CopyRule, Ledger, lines_of

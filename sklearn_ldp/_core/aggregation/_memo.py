@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..common.files import read_regular, replacing, sweep
 from ..domains import codes_on_client
 from ..mechanisms import OracleOrProtocol, Protocol
 from ..mechanisms.coins import SecureCoins
-from ..mechanisms.several import Several
-from ..support.files import read_regular, replacing, sweep
+from ..mechanisms.several import SampledQuestions
 from .checkpoints import locked
 
 _MAX_BYTES = 1 << 24  # a guard against files that are not memoization files
@@ -73,7 +73,7 @@ class BaseClient:
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
         """Return the entries of a new file; "part" is the number of the column drawn, or None."""
         mechanism = self._protocol.mechanism
-        is_survey = isinstance(mechanism, Several)
+        is_survey = isinstance(mechanism, SampledQuestions)
         return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
 
     @property

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ..common.files import errors_name, replacing
+from ..common.random import RandomState, as_generator
+from ..common.text import printable
+from ..common.typing import ReportSink, ReportSource
 from ..mechanisms import OracleOrProtocol, Protocol, Reports, as_protocol
 from ..mechanisms.coins import SecureCoins
 from ..mechanisms.protocol import reports_of
-from ..support.files import errors_name, replacing
-from ..support.random import RandomState, as_generator
-from ..support.text import printable
-from ..support.typing import ReportSink, ReportSource
 from ._batches import Key, RefusedBatchError, as_key, check_batch_id
 from ._header import ContentDigest, Header, parse_header, refuse_other_configuration
 from ._ledger import NO_LINES

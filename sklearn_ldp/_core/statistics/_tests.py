@@ -13,10 +13,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import chdtrc
 
+from ..common.typing import Frequencies
 from ..domains.values import as_distribution
 from ..noise import as_rows
 from ..numerics.simplex import norm_sub
-from ..support.typing import Frequencies
 from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
 from ._intervals import band
 

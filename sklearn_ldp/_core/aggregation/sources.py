@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ..support.files import errors_name, open_regular
-from ..support.text import printable
+from ..common.files import errors_name, open_regular
+from ..common.text import printable
 from ._batches import RefusedBatchError
 from .formats import SUFFIXES as SUFFIXES
 from .formats import format_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ..support.docs import fill_in
+from ..common.docs import fill_in
 
 _T = TypeVar("_T")
 

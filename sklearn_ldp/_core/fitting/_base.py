@@ -19,6 +19,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from ..common.docs import Documented
+from ..common.locks import lock_of
+from ..common.privacy import (
+    PrivacyWarning,
+    refuse_memory,
+    warn_of_epsilon,
+    warn_of_learned,
+    warn_of_output,
+    warn_once,
+)
+from ..common.random import RandomState
+from ..common.text import counted
+from ..common.typing import Values
 from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
 from ..domains.values import declares_levels, read_once
 from ..estimates import remember_values
@@ -27,19 +40,6 @@ from ..mechanisms import Counts, Protocol, Reports
 from ..mechanisms.coins import CoinStreams
 from ..mechanisms.mechanism import Mechanism
 from ..noise import Noise
-from ..support.docs import Documented
-from ..support.locks import lock_of
-from ..support.privacy import (
-    PrivacyWarning,
-    refuse_memory,
-    warn_of_epsilon,
-    warn_of_learned,
-    warn_of_output,
-    warn_once,
-)
-from ..support.random import RandomState
-from ..support.text import counted
-from ..support.typing import Values
 from ._collected import PARTY_PARAMETERS, Collected, lost_weights
 from ._kept import KeptProtocol
 

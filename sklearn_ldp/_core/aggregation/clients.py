@@ -31,7 +31,7 @@ def client_module(
     *,
     collection_round: str = "",
     epsilon_forever: float | None = None,
-    most_epsilon: float | None = None,
+    max_epsilon: float | None = None,
     fixed_part: bool = False,
     missing: str = "error",
 ) -> str:
@@ -52,7 +52,7 @@ def client_module(
     epsilon_forever : float, default=None
         If this is a number, the module also exports ``repeated(storage, question)``, which stores
         the memo of a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
-    most_epsilon : float, default=None
+    max_epsilon : float, default=None
         As for :class:`RepeatedClient`.
     fixed_part : bool, default=False
         As for :class:`RepeatedClient`.
@@ -92,10 +92,10 @@ def client_module(
         else:
             settings["stand_in"] = 0 if domain.is_open else int(domain.encode([domain.stand_in])[0])
     if epsilon_forever is not None:
-        settings |= _memory(protocol, epsilon_forever, most_epsilon, fixed_part)
-    elif most_epsilon is not None or fixed_part:
+        settings |= _memory(protocol, epsilon_forever, max_epsilon, fixed_part)
+    elif max_epsilon is not None or fixed_part:
         raise ValueError(
-            "most_epsilon and fixed_part are only for clients with epsilon_forever. Pass "
+            "max_epsilon and fixed_part are only for clients with epsilon_forever. Pass "
             "epsilon_forever, or leave them out."
         )
     return _module(settings)

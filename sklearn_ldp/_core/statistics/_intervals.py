@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import ndtr, ndtri
 
+from ..common.text import MOST_LINES, labelled_lines
 from ..noise import as_rows, every_category
 from ..queries import as_query_set
-from ..support.text import MOST_LINES, labelled_lines
 from ._covariances import Estimate, EstimateCovariances, SupportCounts, refuse_sums
 from ._discoveries import tails_of_sum
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..common.locks import lock_of
 from ..mechanisms import Protocol
-from ..support.locks import lock_of
 from ._batches import RepeatedBatchError
 from ._header import POSTED
 from .containers import n_integers, report_fields

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from ..common.text import number_texts
 from ..domains import ends_of
 from ..queries import check_spread, prefixes
-from ..support.text import number_texts
 from ._confidence import confidence_interval
 from ._covariances import Estimate, covariances_of_rows
 from ._intervals import warn_of_heaps

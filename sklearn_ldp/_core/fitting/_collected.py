@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..common.locks import cached_property
+from ..common.privacy import HARDLY_ANY
+from ..common.state import Uncached
 from ..mechanisms import Counts, Protocol, Users, check_counts, check_total
 from ..mechanisms.coins import CoinStreams
-from ..support.locks import cached_property
-from ..support.privacy import HARDLY_ANY
-from ..support.state import Uncached
 
 _WEIGHTED_GROUPS = """ Groups of users can, by their proportions of the population:
   by_group = estimate_by_group(oracle, X, by=group)

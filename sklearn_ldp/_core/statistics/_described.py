@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..common.text import number_texts
 from ..domains import is_log, range_names
 from ..noise import Noise
 from ..queries import between
-from ..support.text import number_texts
 from ._confidence import (
     level_of_each,
     level_of_look,
