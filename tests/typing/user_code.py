@@ -45,6 +45,7 @@ from sklearn_ldp.inspection import (
     DistributionDisplay,
     ErrorCurveDisplay,
     FrequencyDisplay,
+    MapDisplay,
     SearchDisplay,
     TrendDisplay,
 )
@@ -230,7 +231,7 @@ simulate_errors([OLH()], "all", {"a": truth, 2: [0.5, 0.5]}, [100, 200], np.arra
 assert_type(study.to_frame(), pd.DataFrame)
 assert_type(study.to_frame("polars"), pl.DataFrame)
 assert_type(estimate.to_frame(), pd.DataFrame)
-assert_type(estimate.plot(), FrequencyDisplay | DistributionDisplay | TrendDisplay)
+assert_type(estimate.plot(), FrequencyDisplay | DistributionDisplay | TrendDisplay | MapDisplay)
 figure, axes = plt.subplots()
 FrequencyDisplay.from_estimate(estimate, truth=truth, ax=axes).plot(axes)
 ok = [
