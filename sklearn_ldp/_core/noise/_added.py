@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -61,9 +62,9 @@ class AddedNoise(Tagged, tag="added-noise"):
         """The variance of the noise of a count, averaged over the counts."""
         return float(np.mean(self.std**2))
 
-    slope = 0.0
-    curvature = 0.0
-    half_count = 0.0
+    slope: ClassVar[float] = 0.0
+    curvature: ClassVar[float] = 0.0
+    half_count: ClassVar[float] = 0.0
 
     @property
     def is_independent(self) -> bool:
