@@ -594,7 +594,7 @@ def is_mean(name: Any) -> bool:
 
 
 class _Rectangles(QuerySet):
-    """Ranges of two numbers, over the cells of a grid."""
+    """Queries for rectangles: a range of one number and a range of another number, over a grid."""
 
     ordered = True
 
@@ -690,7 +690,7 @@ def _check_room(queries: QuerySet, minimum: int, d: int) -> None:
     if minimum > d:
         raise ValueError(
             f"{queries!r} needs at least {minimum} categories, but the domain has {d} categories. "
-            "Pass a smaller number."
+            f"Use queries that need at most {d} categories."
         )
 
 

@@ -207,7 +207,7 @@ class Store:
 
     @property
     def n_held(self) -> int:
-        """Number of unsealed reports in the file of slots that is written at present."""
+        """Number of reports in the current file, which is not yet complete and signed."""
         return len(self._tags)
 
     @property

@@ -729,7 +729,7 @@ class CorrectedLogLoss:
         return inverse @ meat @ inverse
 
     def standardizing(self) -> np.ndarray:
-        """Return the matrix from coefficients for standardized features to coefficients."""
+        """Return the matrix that converts coefficients for standardized features to plain ones."""
         units = _units(self.X, self.blocks, self.weight, 0.0)
         into = np.diag(np.append(1 / units, 1.0))
         public = self.seen[:-1]

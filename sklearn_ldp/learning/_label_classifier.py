@@ -517,9 +517,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
             raise ValueError(
                 f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
-                "'reports', but y agrees with the predictions more often than such reports can. "
-                "Set the epsilon of the clients, or, if y contains true labels, use "
-                "accuracy_score(y, model.predict(X))."
+                "'reports'. But y agrees with the predictions more often than is possible for such "
+                "reports. If the clients used another epsilon, set it. If y contains true labels, "
+                "use accuracy_score(y, model.predict(X))."
             )
         return score
 

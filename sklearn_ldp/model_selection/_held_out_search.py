@@ -294,10 +294,9 @@ class HeldOutSearch(BaseSearch):
     def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "HeldOutSearch compares candidates for a whole set by shards of reports; a "
-                "bootstrap and noise= are not available. Use an oracle with n_shards > 1, and "
-                "leave out "
-                'method="bootstrap" and noise=.'
+                "For a set of estimates, HeldOutSearch compares candidates only by shards of "
+                "reports, and not by a bootstrap or noise=. Use an oracle with n_shards > 1, and "
+                'leave out method="bootstrap" and noise=.'
             )
         self.method_ = "shards"
         nonempty = {name: part for name, part in estimates.items() if len(part)}

@@ -115,7 +115,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
-    """Return the field order of minimum total variance among the spaces with fast decoding."""
+    """Return the order of the finite field with the smallest total variance and fast decoding."""
     spaces = {g: g ** _n_digits(n_categories, g) for g in _ORDERS}
     limit = max(min(spaces.values()), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
     decodable = [g for g, size in spaces.items() if size <= limit]

@@ -91,7 +91,7 @@ class Components(Tagged, tag="components"):
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the least-squares components of other values of the same tables.
+        """Return the least-squares components of new cell values for the same tables.
 
         Shapes: values (n_cells,).
         values: the cells of each table in C order.

@@ -111,7 +111,7 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @property
     def epsilon(self) -> float:
-        """Maximum log ratio of two probabilities in a row; infinite without privacy."""
+        """Maximum log ratio of two probabilities in one row of the channel; may be infinite."""
         minima = self.channel.min(axis=1)
         maxima = self.channel.max(axis=1)
         return float(np.log(maxima / minima).max()) if minima.all() else math.inf

@@ -509,7 +509,7 @@ def test_shared_users_say_nothing_of_a_population():
     one, other = (simulated(OUE, 1.0, [1000, 2000], seed=seed) for seed in (0, 1))
     change = EstimateDifference(one, other, shared_users=True)
     for ask in (change.confidence_interval, change.test, change.changed, change.to_frame):
-        with pytest.raises(ValueError, match='shared users.*of="users"'):
+        with pytest.raises(ValueError, match='share users.*of="users"'):
             ask()
         ask(of="users")
 

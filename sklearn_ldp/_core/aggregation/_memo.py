@@ -90,8 +90,8 @@ class BaseClient:
             domain, name = domain.columns[column], f"{name}, in the column {column!r},"
             if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
                 raise ValueError(
-                    f"{self._name} reports the column {column!r}, which is missing from the "
-                    f"record. Pass a mapping of column to value, got {type(value).__name__}."
+                    f"{self._name} reports on the column {column!r}, which is missing. Pass the "
+                    f"user's answers as a mapping of column to value, got {type(value).__name__}."
                 )
             value = value.get(column)
         try:

@@ -158,11 +158,13 @@ class ItemDomain(Domain, tag="item-domain"):
         rows = columns[0] if isinstance(columns[0], ItemRows) else item_rows(columns[0], name)
         n = len(rows.lengths)
         width = max(int(rows.lengths.max(initial=0)), 1)
-        if not 0 < n * width <= _MOST_CELLS:
+        if not n:
+            raise ValueError(f"{name} needs at least 1 sample, got no users. Pass a list per user.")
+        if n * width > _MOST_CELLS:
             raise ValueError(
-                f"{name} needs at least 1 sample, and users times items of the longest list must "
-                f"be at most {_MOST_CELLS:,}; got {n:,} users with up to {width:,} items. Shorten "
-                "the lists, or add fewer users at a time with partial_fit."
+                f"{name} got {n:,} users with up to {width:,} items; users times items of the "
+                f"longest list must be at most {_MOST_CELLS:,}. Shorten the lists, or add fewer "
+                "users at a time with partial_fit."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)

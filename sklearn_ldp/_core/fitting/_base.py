@@ -851,6 +851,7 @@ class BaseCollector(
         elif n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {n_features} features, but {self._name} is expecting "
-                f"{self.n_features_in_} features as input. Reshape your data to one row per user."
+                f"{self.n_features_in_} features as input. Reshape your data to one row per user, "
+                "with the columns that fit received."
             )
         validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)

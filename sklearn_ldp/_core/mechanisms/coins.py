@@ -690,7 +690,7 @@ class CoinStreams:
         self._entropy = None if self.is_secure else root_entropy(random_state)
 
     def block(self, index: int) -> Coins:
-        """Return the source of random bits of the block of users with this number."""
+        """Return the source of random bits for a block of users, given the number of the block."""
         if self._entropy is None:
             return SecureCoins()
         seed = np.random.SeedSequence(self._entropy, spawn_key=(index,))

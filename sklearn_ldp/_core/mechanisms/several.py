@@ -283,7 +283,7 @@ class Layout(Uncached, tag="layout"):
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
     ) -> None:
-        """Write the reports `own` on a question into some rows of the whole reports."""
+        """Write `own`, the reports on one question, into rows of the array of complete reports."""
         for k, here in rows_by_group(places):
             start = self._starts[k]
             reports[rows[here], start : start + own.shape[1]] = own[here]

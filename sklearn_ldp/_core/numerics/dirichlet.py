@@ -82,7 +82,7 @@ def few_frequencies(
     z: estimates with independent errors, at least two.
     total: the sum of the frequencies.
     law: the distribution of an estimate given its frequency.
-    sizes: if each frequency is a total, the number of its categories; None means equal numbers.
+    sizes: number of categories that each frequency sums over. If None, all sum over equally many.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
     d = len(z)

@@ -27,7 +27,8 @@ def combine(
 ) -> Any:
     """Return the weighted mean of raw estimates of different users, by any oracles and epsilons.
 
-    Each user must have taken part in only one of the collections, unless `shared_users` is True.
+    Each user must have taken part in only one of the collections, unless `shared_users` is True, or
+    users drew new random bits for each and the statement is about these users.
 
     Privacy: costs none.
 

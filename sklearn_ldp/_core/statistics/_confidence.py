@@ -121,7 +121,7 @@ def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
 
 
 def level_of_look(level: float, n_categories: int, n_users: float, n_narrowest: int) -> float:
-    """Return the level of a report whose statements are valid for all looks at a collection.
+    """Return the level at one look so that the statements of all looks are valid together.
 
     level: the probability that all statements of all looks are true.
     Returns: the level at which the report of one look is computed.

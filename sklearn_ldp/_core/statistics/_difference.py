@@ -389,8 +389,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "With shared users the two samples of a population are not independent. Pass "
-                'of="users", or compare collections of different users.'
+                "The two collections share users, so they are not independent samples of a "
+                'population. Pass of="users" for a statement about these users, or compare '
+                "collections of different users."
             )
 
 

@@ -168,8 +168,8 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
         missing = [value for value in values if value not in known]
         if missing:
             raise ValueError(
-                f"rake needs the share of {missing[0]!r} in the margin {trait!r}, which belongs to "
-                f"column {place} of by=. Pass the margins in the order of the columns."
+                f"The margin {trait!r} of rake, used for column {place} of by=, has no share for "
+                f"{missing[0]!r}. Add this share, or pass the margins in the order of the columns."
             )
         name = f"rake: margin {trait!r}"
         targets.append(check_shares([known[v] for v in values], len(values), name, "value"))
