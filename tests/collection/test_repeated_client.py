@@ -168,7 +168,9 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         later = again.report({**RECORD, "name": "another"}, collection_round="june")
         assert survey().aggregate(np.concatenate([first, later])).n_samples_seen_ == 2
         assert (again.n_values, again.column) == (1, client.column)
-        with pytest.raises(ValueError, match="which is missing. Pass the user's answers as a mapping"):
+        with pytest.raises(
+            ValueError, match="which is missing. Pass the user's answers as a mapping"
+        ):
             again.report({}, collection_round="july")
     more = (client_of(tmp_path / f"{i}.json", survey()).column for i in range(12, 40))
     assert are_several(columns, more)

@@ -832,7 +832,9 @@ def test_the_default_score_of_reports_is_unbiased():
     with pytest.raises(ValueError, match=r"score expects reports.*accuracy_score"):
         fitted.score(X, fitted.predict(X))
     surer = clone(model).set_params(random_state=0, epsilon=4.0).privatize(y)
-    with pytest.raises(ValueError, match=r"reports of epsilon 1.*If the clients used another epsilon"):
+    with pytest.raises(
+        ValueError, match=r"reports of epsilon 1.*If the clients used another epsilon"
+    ):
         fitted.score(X, surer)
     ones = np.ones(len(y))
     assert fitted.score(X, reports, ones) == pytest.approx(fitted.score(X, reports))
