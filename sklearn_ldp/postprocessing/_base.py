@@ -583,5 +583,7 @@ def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
 
 def _is_text(values: Any) -> bool:
     """Return whether the first value is a text that is not a number, such as a user's value."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufc":
+        return False  # without a copy of all values
     first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)
     return isinstance(first, str) and not as_numbers([first]).size
