@@ -184,6 +184,16 @@ def test_an_unknown_number_of_users_makes_proportions_of_the_noisy_total(seed):
     assert release(n=None).values.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("n_samples", [60_000.0, None])
+def test_many_counts_need_no_matrix_of_all_pairs(n_samples):
+    """60,000 counts: a matrix would need 29 GB."""
+    counts = np.full(60_000, 1.0)
+    one, other = (release("laplace", 0.1, counts, n_samples) for _ in range(2))
+    low, high = one.confidence_interval(0.95, simultaneous=True)
+    assert np.all(low < high)
+    assert not (one - other).changed(of="users").mask.any()
+
+
 def test_tests_ranks_detection_and_combinations():
     estimate = release()
     assert estimate.detected().mask.tolist() == [[True, True, True, False]]

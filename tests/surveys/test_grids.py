@@ -118,7 +118,7 @@ def test_epsilon_is_exact_by_enumeration():
     levels = [(1, 2), (2, 1), (1, 1)]
     channel = grid_channel(1.0, (2, 2), levels, [1, 1, 2]).for_enumeration()
     check_exact_epsilon_of(channel, range(4), 1.0)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="epsilon is exceeded"):
         check_exact_epsilon_of(channel, range(4), 0.9)
 
 

@@ -75,10 +75,14 @@ class AddedNoise(Tagged, tag="added-noise"):
         """Return the variance of each category's count, in the shape of the frequencies."""
         if not self.is_normalized:
             return np.broadcast_to(self.std**2, np.shape(frequencies))
-        covariance = np.diag(self.std**2) if self.matrix is None else self.matrix
-        with_total = covariance.sum(axis=1)
-        own = np.diag(covariance) - 2 * frequencies * with_total
+        with_total = self._with_total
+        own = self.std**2 - 2 * frequencies * with_total
         return own + frequencies**2 * with_total.sum()
+
+    @property
+    def _with_total(self) -> np.ndarray:
+        """The covariance of each count with the total, of shape (d,)."""
+        return self.std**2 if self.matrix is None else self.matrix.sum(axis=1)
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         """Return the covariance of linear answers to the counts."""
@@ -91,7 +95,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         weights = np.empty((0, 0)) if self.matrix is None else self.matrix
         if self.is_normalized:
             # The error of a proportion is `e_i - f_i sum(e)`, where e are the errors of counts.
-            with_total = diagonal if self.matrix is None else self.matrix.sum(axis=1)
+            with_total = self._with_total
             columns = np.column_stack([columns, frequencies, with_total])
             own = np.array([[with_total.sum(), -1.0], [-1.0, 0.0]])
             n_own = len(weights)
@@ -155,7 +159,7 @@ class AddedNoise(Tagged, tag="added-noise"):
             above = alpha ** np.maximum(steps, 0) / (1 + alpha)
             return np.where(steps > 0, above, 1 - alpha ** np.maximum(1 - steps, 1) / (1 + alpha))
         if self.kind == "discrete-normal":
-            return np.array([_discrete_tail(*pair) for pair in zip(std, steps, strict=True)])
+            return _discrete_tails(std, steps)
         return ndtr(-errors / std)
 
     def draw(self, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
@@ -203,10 +207,19 @@ def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
     return lattice, density / density.sum()
 
 
-def _discrete_tail(std: float, least: float) -> float:
-    """Return the probability that discrete normal noise is at least a given integer."""
-    lattice, density = _discrete_density(std)
-    return float(density[lattice >= least].sum())
+def _discrete_tails(stds: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return the probabilities that discrete normal noise is at least a whole number.
+
+    Shapes: stds (d,), least (d,) -> (d,).
+    """
+    result = np.empty(len(stds))
+    for std in set(stds.tolist()):
+        own = stds == std
+        lattice, density = _discrete_density(std)
+        tails = np.append(np.cumsum(density[::-1])[::-1], 0.0)
+        places = np.clip(least[own] - lattice[0], 0, len(lattice)).astype(np.int64)
+        result[own] = tails[places]
+    return result
 
 
 def _discrete_bound(std: float, tail: float) -> float:

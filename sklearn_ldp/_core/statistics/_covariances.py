@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import ndtr, ndtri
 
 from ..common.locks import cached_property
-from ..noise import AddedNoise, Covariances, Noise, Term, as_rows
+from ..noise import AddedNoise, Covariances, Noise, Term, as_rows, every_category
 from ._statements import check_of
 
 
@@ -180,17 +180,19 @@ class EstimateCovariances:
         if not any(np.any(term.law.excess_kurtosis) for term in self._added):
             return 0.0
         variances = self.variances() if rows is None else self.answer_variances(rows)
+        if rows is None:
+            rows = every_category(len(variances))
         fourth = np.zeros(len(variances))
         for term in self._added:
             law = term.law
-            order = slice(None) if term.order is None else term.order
-            cumulants = (law.std**4 * law.excess_kurtosis)[order]
-            weights: Any = np.eye(len(cumulants)) if rows is None else rows
-            if law.is_normalized:  # an error of the total changes every proportion
-                weights = as_rows(weights).toarray()
-                weights = weights - (weights @ self.frequencies)[:, None]
-            powers = weights**4 if isinstance(weights, np.ndarray) else weights.power(4)
-            fourth += float(np.ravel(term.times(1.0))[0]) ** 2 * (powers @ cumulants)
+            cumulants = _in_order(law.std**4 * law.excess_kurtosis, term)
+            # An error of the total changes every proportion, so it adds to all weights.
+            of_total = rows @ self.frequencies if law.is_normalized else np.zeros(len(variances))
+            shift = np.repeat(of_total, np.diff(rows.indptr))
+            powers = (rows.data - shift) ** 4 - shift**4
+            weights = sparse.csr_array((powers, rows.indices, rows.indptr), shape=rows.shape)
+            sums = weights @ cumulants + of_total**4 * cumulants.sum()
+            fourth += float(np.ravel(term.times(1.0))[0]) ** 2 * sums
         return fourth / np.maximum(variances, np.finfo(float).tiny) ** 2
 
     def critical(self, normal: float, rows: sparse.csr_array | None = None) -> Any:
@@ -203,14 +205,13 @@ class EstimateCovariances:
         cumulant, because all these errors are symmetric.
         """
         kurtosis = self._excess_kurtosis(rows)
-        result = normal + kurtosis * (normal**3 - 3 * normal) / 24
+        result = _expansion(normal, kurtosis)
         result = np.maximum(result, min(normal, 1.0) if np.any(kurtosis) else normal)
         term = self._only_added()
         if term is None:
             return result
         std = np.maximum(term.law.std, np.finfo(float).tiny)
-        order = slice(None) if term.order is None else term.order
-        exact = (term.law.upper(float(ndtr(-normal))) / std)[order]
+        exact = _in_order(term.law.upper(float(ndtr(-normal))) / std, term)
         if rows is None:
             return exact
         single = np.flatnonzero(np.diff(rows.indptr) == 1)
@@ -228,22 +229,27 @@ class EstimateCovariances:
             return statistics
         term = self._only_added()
         if term is not None:
-            order = slice(None) if term.order is None else term.order
-            back = np.empty_like(statistics)
-            back[order] = statistics
-            tails = term.law.tails(back * term.law.std)[order]
+            own_order = np.empty_like(statistics)
+            own_order[_in_order(np.arange(len(statistics)), term)] = statistics
+            tails = _in_order(term.law.tails(own_order * term.law.std), term)
             return np.maximum(-ndtri(np.minimum(tails, 0.5)), 0)
         kurtosis = self._excess_kurtosis(None)
         # The expansion rises with the normal statistic, so interpolation inverts it.
-        grid = np.linspace(0, 40, 4001)[:, None]
-        expanded = np.maximum.accumulate(grid + kurtosis * (grid**3 - 3 * grid) / 24)
-        expanded = np.broadcast_to(expanded, (len(grid), len(statistics)))
+        grid = np.linspace(0, 40, 4001)
+        each = zip(statistics, np.broadcast_to(kurtosis, statistics.shape), strict=True)
         return np.array(
-            [
-                np.interp(x, column, grid[:, 0])
-                for x, column in zip(statistics, expanded.T, strict=True)
-            ]
+            [np.interp(x, np.maximum.accumulate(_expansion(grid, k)), grid) for x, k in each]
         )
+
+
+def _in_order(values: np.ndarray, term: Term) -> np.ndarray:
+    """Return values of the categories in the order of the estimate, from the order of a term."""
+    return values if term.order is None else values[term.order]
+
+
+def _expansion(normal: Any, kurtosis: Any) -> Any:
+    """Return critical values of symmetric errors by the expansion of Cornish and Fisher."""
+    return normal + kurtosis * (normal**3 - 3 * normal) / 24
 
 
 def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> None:
