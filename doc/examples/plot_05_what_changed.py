@@ -70,7 +70,10 @@ print(change.changed(0.95)[0])
 # %%
 # Did any frequency change? Between the second and the third week nothing changed.
 
-for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]}.items():
+for name, difference in {
+    "week 4 - 3": change,
+    "week 3 - 2": weeks[2] - weeks[1],
+}.items():
     test = difference.test()
     print(
         f"{name}: chi-square {test.statistic[0]:.1f} on {test.degrees_of_freedom}, "
@@ -81,4 +84,6 @@ for name, difference in {"week 4 - 3": change, "week 3 - 2": weeks[2] - weeks[1]
 # How much did Texas rise?
 
 low, high = change.confidence_interval(0.95)
-print(f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; the truth is 1.00%")
+print(
+    f"Texas: between {low[0, texas]:.2%} and {high[0, texas]:.2%}; the truth is 1.00%"
+)

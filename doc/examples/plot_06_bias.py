@@ -21,14 +21,18 @@ truth = counts / n_samples
 
 # %%
 # ``simulate`` draws whole collections from the counts, without simulating single users.
-raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(counts, n_repeats=1000)
+raw = OLH(epsilon=1.0, categories=n_categories, random_state=0).simulate(
+    counts, n_repeats=1000
+)
 
 # %%
 # The plot shows the bias of each method, from the most frequent category on the left to the rarest
 # on the right. For an unbiased method, 95 % of the points lie in the gray band. Between the two
 # dotted lines the axis is linear, and outside of them logarithmic.
 methods = [Base(), BasePos(), BaseCut(), NormMul(), NormSub(), PowerNS()]
-figure, axes = plt.subplots(2, 3, figsize=(9, 6), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(
+    2, 3, figsize=(9, 6), sharex=True, sharey=True, layout="constrained"
+)
 for ax, method in zip(axes.flat, methods, strict=True):
     processed = method.fit_transform(raw)
     result = bias_variance(truth, processed)
@@ -39,7 +43,10 @@ for ax, method in zip(axes.flat, methods, strict=True):
     for limit in (-0.1, 0.1):
         ax.axhline(limit, color="0.6", linewidth=0.8, linestyle=":")
     ax.plot(rank, 100 * result.bias, ".", markersize=4, label="one category")
-    ax.set_title(f"{type(method).__name__}, sum {100 * result.bias.sum():+.1f}", fontsize="medium")
+    ax.set_title(
+        f"{type(method).__name__}, sum {100 * result.bias.sum():+.1f}",
+        fontsize="medium",
+    )
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_yticks([-10, -1, -0.1, 0, 0.1], ["-10", "-1", "-0.1", "0", "0.1"])
     ax.set_xscale("log")

@@ -33,7 +33,11 @@ study = simulate_errors(
     postprocessors=[Base(), BaseCut(), NormMul(), NormSub(), PowerNS()],
     frequencies=counts,
     epsilons=[0.5, 1.0, 1.5, 2.0, 3.0],
-    queries={"every category": full_domain(), "half of them": random_sets(0.5), "top 5": top_k(5)},
+    queries={
+        "every category": full_domain(),
+        "half of them": random_sets(0.5),
+        "top 5": top_k(5),
+    },
     n_repeats=20,
 )
 study.select(epsilon=1.0, queries="every category")
@@ -41,7 +45,9 @@ study.select(epsilon=1.0, queries="every category")
 # %%
 # The best method depends on the queries. Norm-Mul is by far the worst on the most frequent
 # categories; Base-Cut is good for single categories and poor for sums.
-figure, axes = plt.subplots(1, 3, figsize=(11, 4.5), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(
+    1, 3, figsize=(11, 4.5), sharex=True, sharey=True, layout="constrained"
+)
 for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict=True):
     part = study.select(queries=queries)
     ErrorCurveDisplay.from_results(part, ax=ax, legend=ax is axes[-1])
@@ -49,7 +55,9 @@ for ax, queries in zip(axes, ["every category", "half of them", "top 5"], strict
 
 # %%
 # The oracle matters as much. This study compares two oracles without post-processing:
-study = simulate_errors([OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3, 4, 5, 6])
+study = simulate_errors(
+    [OLH(), GRR()], [Base()], counts, epsilons=[0.5, 1, 2, 3, 4, 5, 6]
+)
 _ = ErrorCurveDisplay.from_results(study, by="oracle")
 
 # %%

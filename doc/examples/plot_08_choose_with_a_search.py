@@ -106,9 +106,13 @@ for name, estimate in {
 # collections.
 states = load_us_states(n_samples=1_000_000, random_state=0)
 divisions = groups(states.groups["division"])
-many = OLH(epsilon=1.0, categories=states.categories, random_state=0).simulate(states.counts, 60)
+many = OLH(epsilon=1.0, categories=states.categories, random_state=0).simulate(
+    states.counts, 60
+)
 for post in (EmpiricalBayes(), EmpiricalBayes(queries=divisions)):
-    error = query_errors(states.frequencies, post.fit_transform(many), queries=divisions).mean()
+    error = query_errors(
+        states.frequencies, post.fit_transform(many), queries=divisions
+    ).mean()
     name = "no queries" if post.queries is None else "queries"
     print(f"{name:10} mean squared error {error:.3e}")
 

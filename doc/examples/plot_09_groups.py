@@ -31,7 +31,9 @@ counts = rng.multinomial(200_000, shops / shops.sum())
 
 estimate = OUE(epsilon=1.0, categories=600, random_state=0).simulate(counts)
 truth = counts / counts.sum()
-print(f"noise level {float(estimate.noise.std):.4f}, median frequency {np.median(truth):.4f}")
+print(
+    f"noise level {float(estimate.noise.std):.4f}, median frequency {np.median(truth):.4f}"
+)
 
 # %%
 # Three estimates
@@ -50,7 +52,9 @@ for name, post in posts.items():
     result = estimate if post is None else post.fit_transform(estimate)
     shop_error = np.sqrt(np.mean((result.values[0] - truth) ** 2))
     true_totals = groups(region).matrix(600) @ truth
-    region_error = np.sqrt(np.mean((result.answer(groups(region))[0] - true_totals) ** 2))
+    region_error = np.sqrt(
+        np.mean((result.answer(groups(region))[0] - true_totals) ** 2)
+    )
     print(f"{name:20}{shop_error:10.5f}{region_error:10.5f}")
 
 # %%

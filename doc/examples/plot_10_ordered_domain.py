@@ -19,7 +19,9 @@ from sklearn_ldp.metrics import frequency_mse, query_errors
 from sklearn_ldp.queries import ranges
 
 n_samples, n_categories = 100_000, 200
-counts = make_beta(n_samples, n_categories, a=8, b=3, return_counts=True, random_state=0)
+counts = make_beta(
+    n_samples, n_categories, a=8, b=3, return_counts=True, random_state=0
+)
 counts[:60] = 0  # no user is below the first range
 counts[100::20] *= 3  # many users round their answers
 truth = counts / counts.sum()
@@ -47,7 +49,9 @@ for name, (method, line) in methods.items():
     estimate = method.fit_transform(raw)
     label = f"{name}, mean squared error {frequency_mse(truth, estimate):.1e}"
     ax.plot(estimate.values[0], line, label=label)
-ax.set(xlabel="category", ylabel="frequency", ylim=(-0.016, 0.062))  # room for the legend
+ax.set(
+    xlabel="category", ylabel="frequency", ylim=(-0.016, 0.062)
+)  # room for the legend
 ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = ax.legend(loc="upper left")
 

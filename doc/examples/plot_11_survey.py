@@ -48,7 +48,9 @@ figure, axes = plt.subplots(1, 3, figsize=(11, 4), sharey=True, layout="constrai
 for ax, (name, part) in zip(axes, estimates.items(), strict=True):
     FrequencyDisplay.from_estimate(part, truth=truth[name], name="raw", ax=ax)
     FrequencyDisplay.from_estimate(better[name], ax=ax)
-    ax.set(title=f"{name}: {part.noise.n_samples:,} were asked", xlabel=None, ylabel=None)
+    ax.set(
+        title=f"{name}: {part.noise.n_samples:,} were asked", xlabel=None, ylabel=None
+    )
     ax.tick_params(axis="x", rotation=0)
     if ax is not axes[-1]:
         ax.get_legend().remove()

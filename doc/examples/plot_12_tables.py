@@ -27,7 +27,9 @@ ucb = load_ucb_admissions(as_frame=True)
 for epsilon in (1.0, 3.0, 5.0):
     ways = compare_methods(epsilon, ucb.domains, order=2)
     both = zip(ways["method"], ways["squared_error"], strict=True)
-    print(f"epsilon {epsilon:g}:", ", ".join(f"{way} {error:.3g}" for way, error in both))
+    print(
+        f"epsilon {epsilon:g}:", ", ".join(f"{way} {error:.3g}" for way, error in both)
+    )
 
 # %%
 # These numbers are n times the expected sum of squared errors of a table. By default, the oracle
@@ -40,14 +42,18 @@ for epsilon in (1.0, 3.0, 5.0):
 # all its tables agree, and its answers have intervals.
 
 applicants = ucb.frame
-raw = MarginalOracle(epsilon=3.0, domains=ucb.domains, random_state=0).fit_transform(applicants)
+raw = MarginalOracle(epsilon=3.0, domains=ucb.domains, random_state=0).fit_transform(
+    applicants
+)
 linear = Consistent(non_negative=False).fit_transform(raw)
 for name, tables in {"raw": raw, "consistent": linear}.items():
     women = [
         tables.crosstab("gender", other).loc["Female"].sum()
         for other in ("admission", "department")
     ]
-    print(f"{name}: the proportion of women is {women[0]:.3f} and {women[1]:.3f} in two tables")
+    print(
+        f"{name}: the proportion of women is {women[0]:.3f} and {women[1]:.3f} in two tables"
+    )
 
 # %%
 # Answers
@@ -73,7 +79,9 @@ figure, axes = plt.subplots(2, 1, figsize=(8, 6), layout="constrained")
 pictures = {"best linear tables": linear, "joint model": model}
 for ax, (name, tables) in zip(axes, pictures.items(), strict=True):
     same_colors = {"vmin": -0.07, "vmax": 0.07}
-    ContingencyDisplay.from_estimate(tables, "gender", "department", ax=ax, **same_colors)
+    ContingencyDisplay.from_estimate(
+        tables, "gender", "department", ax=ax, **same_colors
+    )
     ax.set_title(name)
 
 # %%

@@ -17,7 +17,6 @@ a classifier for which only incomes are private, and with a classifier without p
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +24,7 @@ from sklearn.metrics import RocCurveDisplay
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn_ldp import Domain
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes
 
@@ -114,7 +114,9 @@ for feature in ("married", "job"):
 encode = make_column_transformer(
     (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS)
 )
-not_private = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X_train, y_train)
+not_private = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(
+    X_train, y_train
+)
 label_private = LabelDPClassifier(
     clone(not_private), epsilon=epsilon, classes=CLASSES, random_state=0
 ).fit(X_train, y_train)
@@ -140,7 +142,11 @@ for name, (classifier, X) in contest.items():
         name=name,
         ax=ax,
         plot_chance_level=name == "everything is private",
-        chance_level_kw={"label": "majority class (AUC = 0.50)", "linestyle": ":", **lines},
+        chance_level_kw={
+            "label": "majority class (AUC = 0.50)",
+            "linestyle": ":",
+            **lines,
+        },
     )
     curve.line_.set(**lines, linestyle=dashes[name])
     if name == "nothing is private":

@@ -18,7 +18,6 @@ is public, a correction can repair the probabilities.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn.base import clone
 from sklearn.calibration import CalibrationDisplay
 from sklearn.compose import make_column_transformer
@@ -28,6 +27,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn_ldp.learning import LabelDPClassifier
 
 X_train, y_train, X_test, y_test, source = load_incomes()
@@ -55,7 +55,9 @@ print(f"{(reports == CLASSES[1]).mean():.3f} of the reports")
 encode = make_column_transformer(
     (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS)
 )
-logistic = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X_train, reports)
+logistic = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(
+    X_train, reports
+)
 corrected_logistic = LabelDPClassifier(logistic, **private, input="reports")
 corrected_logistic.fit(X_train, reports)
 print("the correction:", corrected_logistic.correction_)
@@ -69,12 +71,18 @@ print({name: round(weight, 3) for name, weight in corrected_logistic.weights_.it
 # shows the probabilities before the correction.
 
 words = make_column_transformer(
-    ("passthrough", NUMBERS), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), WORDS)
+    ("passthrough", NUMBERS),
+    (OneHotEncoder(handle_unknown="ignore", sparse_output=False), WORDS),
 )
 trees = make_pipeline(
-    words, HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=8, random_state=0)
+    words,
+    HistGradientBoostingClassifier(
+        learning_rate=0.05, max_leaf_nodes=8, random_state=0
+    ),
 )
-corrected_trees = LabelDPClassifier(trees, **private, input="reports").fit(X_train, reports)
+corrected_trees = LabelDPClassifier(trees, **private, input="reports").fit(
+    X_train, reports
+)
 print("the correction:", corrected_trees.correction_)
 
 # %%

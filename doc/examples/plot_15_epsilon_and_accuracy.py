@@ -19,7 +19,6 @@ unbiased but noisy: at a small epsilon they cannot distinguish a good classifier
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -27,16 +26,21 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from shared_incomes import CLASSES, NUMBERS, WORDS, load_incomes
 from sklearn_ldp.learning import LabelDPClassifier, make_label_dp_scorer
 
 people, incomes, new_people, new_incomes, source = load_incomes()
 encode = make_column_transformer(
-    (StandardScaler(), NUMBERS), (OneHotEncoder(handle_unknown="ignore"), WORDS), sparse_threshold=0
+    (StandardScaler(), NUMBERS),
+    (OneHotEncoder(handle_unknown="ignore"), WORDS),
+    sparse_threshold=0,
 )
 X, X_new = encode.fit_transform(people), encode.transform(new_people)
 y, y_new = ((part == CLASSES[1]).to_numpy(dtype=int) for part in (incomes, new_incomes))
 majority = max(y.mean(), 1 - y.mean())
-print(f"{source}: {len(X):,} people to learn from; {majority:.3f} are in the majority class")
+print(
+    f"{source}: {len(X):,} people to learn from; {majority:.3f} are in the majority class"
+)
 
 # %%
 # A simulation
@@ -100,11 +104,22 @@ print(table.round(3).to_string())
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 band = [accuracy - 2 * noise, accuracy + 2 * noise]
-ax.fill_between(epsilons, *band, alpha=0.2, label="two standard errors of a private score")
-ax.plot("epsilon", "private", "x", color="C1", data=results, label="on reports, each collection")
+ax.fill_between(
+    epsilons, *band, alpha=0.2, label="two standard errors of a private score"
+)
+ax.plot(
+    "epsilon",
+    "private",
+    "x",
+    color="C1",
+    data=results,
+    label="on reports, each collection",
+)
 ax.plot(accuracy, "o-", color="C0", label="on true labels, mean of eight collections")
 ax.axhline(majority, color="black", linestyle="--", label="majority class")
-ax.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people")
+ax.set(
+    xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"Scores on {n:,} people"
+)
 ax.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
@@ -116,7 +131,9 @@ _ = ax.legend(loc="lower right")
 
 is_better = accuracy > majority
 is_shown = table["gain / error"] > 2
-print(f"better than the majority, on average: at epsilon {accuracy.index[is_better].min():g}")
+print(
+    f"better than the majority, on average: at epsilon {accuracy.index[is_better].min():g}"
+)
 print(f"shown by its score on reports: at epsilon {accuracy.index[is_shown].min():g}")
 
 # %%
@@ -131,7 +148,10 @@ reports = client.privatize(y)
 server = LabelDPClassifier(
     LogisticRegression(max_iter=1000), epsilon=1.0, classes=[0, 1], input="reports"
 )
-grid = {"correction": ["probabilities", "likelihood"], "estimator__C": np.logspace(-4, 1, 6)}
+grid = {
+    "correction": ["probabilities", "likelihood"],
+    "estimator__C": np.logspace(-4, 1, 6),
+}
 scorer = make_label_dp_scorer("neg_log_loss")
 search = GridSearchCV(server, grid, scoring=scorer, cv=3).fit(X, reports)
 chosen = search.best_params_
@@ -146,7 +166,9 @@ losses = pd.DataFrame(search.cv_results_["params"])
 losses["on reports"] = -search.cv_results_["mean_test_score"]
 losses["error"] = search.cv_results_["std_test_score"] / np.sqrt(3 - 1)
 losses["on true labels"] = [
-    log_loss(y_new, clone(server).set_params(**params).fit(X, reports).predict_proba(X_new))
+    log_loss(
+        y_new, clone(server).set_params(**params).fit(X, reports).predict_proba(X_new)
+    )
     for params in search.cv_results_["params"]
 ]
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)

@@ -26,7 +26,9 @@ oracle = OLH(epsilon=1.0, categories=20)
 # example the value changes, and the client spends epsilon again.
 folder = tempfile.TemporaryDirectory()
 path = os.path.join(folder.name, "state.json")
-client = RepeatedClient(oracle, path, question="browser", epsilon_forever=2.0, max_epsilon=8.0)
+client = RepeatedClient(
+    oracle, path, question="browser", epsilon_forever=2.0, max_epsilon=8.0
+)
 for month, value in [("may", 7), ("june", 7), ("july", 7), ("august", 12)]:
     report = client.report(value, collection_round=month)
 print(client.history)
@@ -38,7 +40,9 @@ folder.cleanup()
 # error of a rare category, if you average the estimates of several rounds. The noise of a permanent
 # report is the same in each round, so averaging does not remove it.
 rounds = np.arange(1, 21)
-budgets = {"new reports": None} | {f"epsilon_forever = {e:g}": e for e in (3.0, 2.0, 1.0)}
+budgets = {"new reports": None} | {
+    f"epsilon_forever = {e:g}": e for e in (3.0, 2.0, 1.0)
+}
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 once = oracle.channel()
 for label, forever in budgets.items():

@@ -10,8 +10,8 @@ the files exist. Otherwise they are synthetic.
 """
 
 import numpy as np
-from shared_incomes import load_incomes
 
+from shared_incomes import load_incomes
 from sklearn_ldp import Domain, LocalMean, MonotoneCDF, RangeOracle, SmoothMLE
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.inspection import DistributionDisplay
@@ -55,7 +55,10 @@ pairs = [(20, 40), (65, 100)]
 queries = between(pairs)
 print(curve.estimate_.answer(queries).round(3))
 print(raw.confidence_interval(0.95, queries=queries))
-print("true frequencies:", [round(float(np.mean((ages >= a) & (ages < b))), 3) for a, b in pairs])
+print(
+    "true frequencies:",
+    [round(float(np.mean((ages >= a) & (ages < b))), 3) for a, b in pairs],
+)
 
 # %%
 # These are errors of the distribution function, for the raw estimate and after each method.
@@ -74,4 +77,6 @@ for probability in (0.1, 0.5, 0.9):
 # If you need only the mean, reports of the numbers without bins are more accurate.
 mean = LocalMean(epsilon=1.0, bounds=(0, 100), random_state=1).fit(ages)
 low, high = mean.confidence_interval(0.95)
-print(f"mean {mean.mean_:.2f} (95 %: {low:.2f} to {high:.2f}); true mean {ages.mean():.2f}")
+print(
+    f"mean {mean.mean_:.2f} (95 %: {low:.2f} to {high:.2f}); true mean {ages.mean():.2f}"
+)

@@ -54,7 +54,9 @@ oracle = StringOracle(
 # The plan shows the division of the digits of a name into prefixes, and the frequency at which the
 # search finds a name. It needs no data.
 plan = oracle.plan()
-print(f"digits of GF({plan.hash_range}) in steps of {plan.steps}; threshold {plan.threshold():.4f}")
+print(
+    f"digits of GF({plan.hash_range}) in steps of {plan.steps}; threshold {plan.threshold():.4f}"
+)
 
 # %%
 # Users who were held out from the search estimate the frequencies of the names, and names that they
@@ -67,7 +69,11 @@ place = np.arange(len(estimate.categories))
 left.hlines(place, low[0], high[0], linewidth=4, alpha=0.4, label="95 %, simultaneous")
 left.plot(estimate.values[0], place, "o", label="estimate")
 left.plot(
-    [truth.get(name, 0) for name in estimate.categories], place, "k|", markersize=12, label="truth"
+    [truth.get(name, 0) for name in estimate.categories],
+    place,
+    "k|",
+    markersize=12,
+    label="truth",
 )
 left.set_yticks(place, estimate.categories)
 left.invert_yaxis()
@@ -77,7 +83,9 @@ grid = np.linspace(0, 0.03, 200)
 for n_users in (100_000, 300_000, 1_000_000):
     found = plan.found_probability(grid, n_users)
     right.plot(grid, found, markevery=20, label=f"{n_users:,} users")
-right.set(xlabel="frequency of a name", ylabel="probability to find it", title="the plan")
+right.set(
+    xlabel="frequency of a name", ylabel="probability to find it", title="the plan"
+)
 for axis in (left.xaxis, right.xaxis, right.yaxis):
     axis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
 _ = right.legend()

@@ -33,9 +33,13 @@ truth = shares @ answers
 
 rng = np.random.default_rng(0)
 reported = rng.binomial(rng.multinomial(200_000, shares), rates)
-counts = np.array([rng.multinomial(n, f) for n, f in zip(reported, answers, strict=True)])
+counts = np.array(
+    [rng.multinomial(n, f) for n, f in zip(reported, answers, strict=True)]
+)
 for (age, sex), n, share in zip(cells, reported, shares, strict=True):
-    print(f"{age} {sex}: {n:6,} answers, {n / reported.sum():4.0%} of all; {share:4.0%} of people")
+    print(
+        f"{age} {sex}: {n:6,} answers, {n / reported.sum():4.0%} of all; {share:4.0%} of people"
+    )
 
 # %%
 # Three estimates
@@ -49,7 +53,9 @@ sizes = counts.ravel()
 age, sex = (np.repeat(column, len(places)) for column in zip(*cells, strict=True))
 oracle = OLH(epsilon=1.0, categories=places, random_state=0)
 by_age = estimate_by_group(oracle, values, by=age, sample_weight=sizes)
-by_cell = estimate_by_group(oracle, values, by=np.column_stack([age, sex]), sample_weight=sizes)
+by_cell = estimate_by_group(
+    oracle, values, by=np.column_stack([age, sex]), sample_weight=sizes
+)
 estimates = {
     "unweighted": combine([by_age[i] for i in range(len(ages))], weights="users"),
     "weighted by age": poststratify(by_age, ages),
@@ -57,7 +63,9 @@ estimates = {
 }
 for name, estimate in estimates.items():
     error = np.abs(estimate.values[0] - truth).max()
-    print(f"{name:20} largest error {error:.3f}, design effect {estimate.design_effect:.2f}")
+    print(
+        f"{name:20} largest error {error:.3f}, design effect {estimate.design_effect:.2f}"
+    )
 
 # %%
 # The intervals of the unweighted estimate are the shortest, but far from the truth. Weights make
@@ -69,7 +77,9 @@ for i, (name, estimate) in enumerate(estimates.items()):
     middle, x = estimate.values[0], np.arange(3) + 0.2 * (i - 1)
     ends = np.maximum([middle - low[0], high[0] - middle], 0)
     axes.errorbar(x, middle, yerr=ends, linestyle="none", capsize=4, label=name)
-axes.hlines(truth, np.arange(3) - 0.35, np.arange(3) + 0.35, color="black", label="truth")
+axes.hlines(
+    truth, np.arange(3) - 0.35, np.arange(3) + 0.35, color="black", label="truth"
+)
 axes.set_xticks(np.arange(3), places)
 axes.set_ylabel("proportion of the population,\nsimultaneous 95 % intervals")
 axes.yaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")

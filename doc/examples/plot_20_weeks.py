@@ -33,7 +33,10 @@ counts = np.array([rng.multinomial(20_000, shares) for shares in truth])
 
 oracle = OLH(epsilon=1.0, categories=browsers, random_state=0)
 weekly = estimate_by_group(
-    oracle, np.tile(browsers, 52), by=np.repeat(np.arange(52), 6), sample_weight=counts.ravel()
+    oracle,
+    np.tile(browsers, 52),
+    by=np.repeat(np.arange(52), 6),
+    sample_weight=counts.ravel(),
 )
 
 # %%
@@ -44,12 +47,18 @@ weekly = estimate_by_group(
 trend = Trend().fit(weekly)
 smoothed = trend.estimate_
 filtered = Trend(filtered=True).fit_transform(weekly)
-for name, estimate in {"raw": weekly, "filtered": filtered, "smoothed": smoothed}.items():
+for name, estimate in {
+    "raw": weekly,
+    "filtered": filtered,
+    "smoothed": smoothed,
+}.items():
     errors = NormSub().fit_transform(estimate).values - truth
     low, high = estimate.confidence_interval(0.95, of="population")
     covered = np.mean((low <= truth) & (truth <= high))
     error = 100 * np.sqrt(np.mean(errors**2))
-    print(f"{name:9} error {error:.2f} points, {covered:.0%} of intervals contain the truth")
+    print(
+        f"{name:9} error {error:.2f} points, {covered:.0%} of intervals contain the truth"
+    )
 for week, browser in np.argwhere(trend.jumps_):
     print(f"{browsers[browser]} jumps in week {week}")
 
@@ -61,7 +70,9 @@ covered = []
 for seed in range(30):
     drawn = np.random.default_rng(seed)
     users = np.array([drawn.multinomial(20_000, frequencies) for frequencies in truth])
-    year = np.concatenate([oracle.set_params(random_state=drawn).simulate(n).values for n in users])
+    year = np.concatenate(
+        [oracle.set_params(random_state=drawn).simulate(n).values for n in users]
+    )
     low, high = weekly.with_values(year).confidence_interval(0.95, of="population")
     covered.append(np.mean((low <= truth) & (truth <= high)))
 print(f"{np.mean(covered):.1%} of the raw intervals of 30 years contain the truth")
@@ -70,11 +81,15 @@ print(f"{np.mean(covered):.1%} of the raw intervals of 30 years contain the trut
 # The bands are simultaneous for all browsers and weeks. Dashed lines are the truth.
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, sharey=True)
-for ax, (name, estimate) in zip(axes, {"raw": weekly, "smoothed": smoothed}.items(), strict=True):
+for ax, (name, estimate) in zip(
+    axes, {"raw": weekly, "smoothed": smoothed}.items(), strict=True
+):
     display = TrendDisplay.from_estimate(estimate, categories=browsers[:3], ax=ax)
     for i, browser in enumerate(browsers[:3]):
         color = display.lines_[browser].get_color()
-        ax.plot(truth[:, i], "--", color=color, linewidth=1, label=None if i else "truth")
+        ax.plot(
+            truth[:, i], "--", color=color, linewidth=1, label=None if i else "truth"
+        )
     ax.set_title(f"{name}, simultaneous 95 % intervals")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 axes[1].set_xlabel("week")

@@ -37,13 +37,19 @@ naive = [hours[reports == i].mean() for i in (0, 1)]
 truth = [hours[is_heavy == i].mean() for i in (0, 1)]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-left.fill_between(100 * yes.cheaters, 100 * yes.low, 100 * yes.high, alpha=0.25, linewidth=0)
+left.fill_between(
+    100 * yes.cheaters, 100 * yes.low, 100 * yes.high, alpha=0.25, linewidth=0
+)
 left.plot(100 * yes.cheaters, 100 * yes.estimate, "-")
-left.set(xlabel="assumed proportion of cheaters (%)", ylabel='true "yes" (%), 95 % intervals')
+left.set(
+    xlabel="assumed proportion of cheaters (%)", ylabel='true "yes" (%), 95 % intervals'
+)
 left.set(ylim=(0, None), title="The effect of cheating")
 means.plot(ax=right)
 right.containers[0].set_label("mean_by_answer, 95 % intervals")
-right.plot(naive, ["light", "heavy"], "x", color="0.4", label="split by reported answer")
+right.plot(
+    naive, ["light", "heavy"], "x", color="0.4", label="split by reported answer"
+)
 right.plot(truth, ["light", "heavy"], "|", color="black", markersize=14, label="truth")
 right.set(xlabel="mean hours online", xlim=(2.5, 6.5), title="The mean of each answer")
 _ = right.legend(loc="center", fontsize="small")

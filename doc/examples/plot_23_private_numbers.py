@@ -31,7 +31,9 @@ def error(model):
 # of five collections.
 epsilons = [0.5, 1.0, 2.0, 4.0]
 names = ["Ridge", "Ridge, Laplace noise", "boosted trees, leaves of 500"]
-trees = HistGradientBoostingRegressor(min_samples_leaf=500, max_iter=25, learning_rate=0.3)
+trees = HistGradientBoostingRegressor(
+    min_samples_leaf=500, max_iter=25, learning_rate=0.3
+)
 errors = np.zeros((len(epsilons), 3))
 for i, epsilon in enumerate(epsilons):
     for seed in range(5):

@@ -15,12 +15,15 @@ from sklearn_ldp.queries import between
 
 rng = np.random.default_rng(0)
 towns = np.array([[9.2, 48.8], [11.6, 48.1], [10.9, 49.4]])
-users = towns[rng.choice(3, size=100_000, p=[0.4, 0.4, 0.2])] + rng.normal(0, 0.3, (100_000, 2))
+users = towns[rng.choice(3, size=100_000, p=[0.4, 0.4, 0.2])] + rng.normal(
+    0, 0.3, (100_000, 2)
+)
 
 # %%
 # Bounds and bins are public. Places outside of the bounds are counted in the outer cells.
 grid = Domain.grid(
-    Domain.bins(32, bounds=(8, 13), clip=True), Domain.bins(32, bounds=(47, 50), clip=True)
+    Domain.bins(32, bounds=(8, 13), clip=True),
+    Domain.bins(32, bounds=(47, 50), clip=True),
 )
 oracle = RangeOracle(epsilon=1.0, categories=grid, random_state=0)
 raw = oracle.fit_transform(users)

@@ -38,7 +38,10 @@ def load_incomes():
     split = []
     for part in parts:
         words = {word: part[word].astype(str) for word in WORDS}
-        split += [part[NUMBERS].astype(float).assign(**words), part["income"].astype(str)]
+        split += [
+            part[NUMBERS].astype(float).assign(**words),
+            part["income"].astype(str),
+        ]
     return (*split, name)
 
 
@@ -52,9 +55,17 @@ def synthetic_rows(n, rng):
     office = rng.random(n) < 1 / (1 + np.exp(-(school - 11.5)))
     jobs = {
         True: ["Exec-managerial", "Prof-specialty", "Tech-support"],
-        False: ["Craft-repair", "Sales", "Adm-clerical", "Other-service", "Machine-op-inspct"],
+        False: [
+            "Craft-repair",
+            "Sales",
+            "Adm-clerical",
+            "Other-service",
+            "Machine-op-inspct",
+        ],
     }
-    hours = np.clip(np.round(rng.normal(38 + 3 * man + 3 * office, 10, n)), 1, 99).astype(int)
+    hours = np.clip(
+        np.round(rng.normal(38 + 3 * man + 3 * office, 10, n)), 1, 99
+    ).astype(int)
     score = (
         -3.9
         + 2.0 * married
@@ -71,7 +82,9 @@ def synthetic_rows(n, rng):
             "age": age,
             "education_num": school,
             "marital_status": np.where(married, "Married-civ-spouse", single),
-            "occupation": np.where(office, rng.choice(jobs[True], n), rng.choice(jobs[False], n)),
+            "occupation": np.where(
+                office, rng.choice(jobs[True], n), rng.choice(jobs[False], n)
+            ),
             "sex": np.where(man, "Male", "Female"),
             "capital_gain": np.where(gains, np.round(rng.lognormal(8.9, 0.6, n)), 0),
             "hours_per_week": hours,
