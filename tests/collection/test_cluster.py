@@ -133,8 +133,13 @@ def test_bad_files(client, files, tmp_path):
 
 @pytest.mark.slow
 def test_errors(client, files, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        aggregate_dask(client, [*files[0], tmp_path / "none.parquet"], ORACLE, retries=0)
+    missing = [tmp_path / "none.parquet", *files[0]]
+    with pytest.raises(RefusedBatchError, match="it cannot be read .No such file or directory"):
+        aggregate_dask(client, missing, ORACLE, retries=0)
+    at_home = aggregate(missing, ORACLE, on_refusal="skip")
+    server = aggregate_dask(client, missing, ORACLE, on_refusal="skip", retries=0)
+    np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
+    assert server.summary().refused == at_home.summary().refused
     with pytest.raises(ValueError, match="on_refusal must be"):
         aggregate_dask(client, files[0], ORACLE, on_refusal="ignore")
     with pytest.raises(ValueError, match="has its own round, on_repeat"):
@@ -331,7 +336,7 @@ def test_errors_of_the_file_system_are_tried_again(small_cluster, files, tmp_pat
     changed_tasks(client, monkeypatch, failing)
     server = aggregate_dask(client, files[0], ORACLE, retries=2)
     np.testing.assert_array_equal(server.oracle_.support_counts_, files[1])
-    with pytest.raises(OSError, match="the network is away"):
+    with pytest.raises(RefusedBatchError, match="the network is away"):
         aggregate_dask(client, files[0], ORACLE, retries=1)
 
 

@@ -83,6 +83,34 @@ def test_folders_files_and_lists_of_them(memory, tmp_path):
     np.testing.assert_array_equal(*counts)
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_written_files_are_read_back(memory, suffix):
+    url = f"memory://bucket/written{suffix}"
+    write_reports(url, reports("7"), ORACLE, batch_id="seven")
+    assert aggregate(url, ORACLE).batches == {"seven": 1000}
+    before = memory.cat_file(f"/bucket/written{suffix}")
+    with pytest.raises(RefusedBatchError, match="The batch is not written"):
+        write_reports(url, [200], ORACLE)  # nothing is uploaded
+    assert memory.cat_file(f"/bucket/written{suffix}") == before
+
+
+def test_pyarrow_writes_what_fsspec_does_not(tmp_path, monkeypatch):
+    without_drivers(monkeypatch)
+    write_reports(f"file://{tmp_path}/written.parquet", reports("7"), ORACLE, batch_id="seven")
+    assert aggregate(tmp_path / "written.parquet", ORACLE).batches == {"seven": 1000}
+
+
+def test_errors_of_a_driver_that_writes(memory, monkeypatch):
+    def full(*arguments):
+        raise RuntimeError("quota exceeded")
+
+    monkeypatch.setattr(type(memory), "put_file", full)
+    with pytest.raises(OSError, match="RuntimeError: quota exceeded"):
+        write_reports("memory://bucket/full.parquet", reports("7"), ORACLE)
+    with pytest.raises(ImportError, match="needs a driver that is not installed"):
+        write_reports("gopher2://bucket/a.parquet", reports("7"), ORACLE)
+
+
 def test_what_is_not_there(memory, monkeypatch):
     with pytest.raises(RefusedBatchError, match="memory://bucket/none.parquet is refused"):
         aggregate("memory://bucket/none.parquet", ORACLE)

@@ -28,7 +28,7 @@ from ._ledger import NO_LINES
 from ._tally import Tally, count_batch, refuse_unlikely, without_order
 from .containers import as_chunks, from_columns, is_older, report_fields, to_columns
 from .formats import FORMATS, format_of
-from .sources import is_path, is_url, name_of, open_source
+from .sources import is_path, is_url, name_of, open_source, uploading
 
 
 def write_reports(
@@ -56,7 +56,9 @@ def write_reports(
     Parameters
     ----------
     path : path-like or binary file
-        The file to write, atomically: it appears as a whole or not at all.
+        The file to write, atomically: it appears as a whole or not at all. An address such as
+        ``s3://bucket/a.parquet`` needs a driver, as for :func:`aggregate`, whose credentials come
+        from the environment.
     reports : array-like, Arrow stream, or iterator of arrays or streams
         Reports from the oracle's `privatize`. Reports that arrive in pieces are stored in memory up
         to 64 MB, or about three million reports, and beyond that in a temporary file (in the folder
@@ -120,12 +122,17 @@ def write_reports(
             digest.add(columns)
         header = Header(protocol.configuration, batch_id, digest.n_samples, digest.hexdigest())
         header = header.signed(secret)
-        is_open = hasattr(path, "write")
-        target: Any = path
-        with nullcontext(target) if is_open else replacing(Path(target)) as file:
+        with _opened_to_write(path) as file:
             entropy = protocol.mechanism.report_entropy()
             FORMATS[form].write(file, pieces, fields, header, entropy)
     return batch_id
+
+
+def _opened_to_write(path: Any) -> AbstractContextManager[Any]:
+    """Return a context whose value is the binary file to write to."""
+    if hasattr(path, "write"):
+        return nullcontext(path)
+    return uploading(path) if is_url(path) else replacing(Path(path))
 
 
 def _add_checked(shuffle, reports, protocol):

@@ -359,9 +359,8 @@ def aggregate_dask(
     Raises
     ------
     RefusedBatchError
-        If a file is refused; files that were added before are kept.
-    OSError
-        If the workers cannot read a file.
+        If a file is refused, or if the workers cannot read it after all retries; files that were
+        added before are kept.
     TimeoutError
         If a file is not finished in time, for example if no worker is left.
     ConnectionError
@@ -474,6 +473,8 @@ def _in_order(
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
             remedy = "if memory was short, split the file or start larger workers, and add it again"
             finished_results = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
+        elif isinstance(error, OSError):  # after all retries
+            finished_results = [unreadable(path, error)]
         elif error is not None:
             raise error
         else:

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..common.files import errors_name, open_regular
 from ..common.text import printable
@@ -216,13 +216,34 @@ def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> dic
         }
 
 
+@contextmanager
+def uploading(url: str) -> Iterator[BinaryIO]:
+    """Open a temporary local file, which is uploaded to `url` after it is written.
+
+    If the block fails, nothing is uploaded. Every error of the driver is an OSError.
+    """
+    with _os_errors():
+        storage = _storage(url, {})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reports"
+        with errors_name(Path(folder)), open(path, "wb") as file:
+            yield file
+        with _os_errors():
+            storage.upload(str(path), storage.path)
+
+
 class _Storage(NamedTuple):
-    """A place in object storage: its path, and functions that open, list and name files."""
+    """A path in object storage, and the operations of its driver.
+
+    open: opens a file for reading. names: lists the files in the folder. address: converts a path
+    to an address. upload: copies a local file (first argument) to a path (second argument).
+    """
 
     path: str
     open: Callable[[str], Any]
     names: Callable[[], Iterable[str]]
     address: Callable[[str], str]
+    upload: Callable[[str, str], Any]
 
 
 def _storage(url: str, options: dict[str, Any]) -> _Storage:
@@ -240,10 +261,10 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
             return system.find(path)
 
         opened = partial(system.open, mode="rb", block_size=_READ_AHEAD)
-        return _Storage(path, opened, list_files, system.unstrip_protocol)
+        return _Storage(path, opened, list_files, system.unstrip_protocol, system.put_file)
     if not options:  # for pyarrow, options are part of the address
         try:
-            from pyarrow.fs import FileSelector, FileSystem, FileType
+            from pyarrow.fs import FileSelector, FileSystem, FileType, copy_files
 
             system, path = FileSystem.from_uri(url)
         except (ImportError, ValueError, NotImplementedError):  # ArrowInvalid is a ValueError
@@ -255,7 +276,9 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
                 return [info.path for info in infos if info.type == FileType.File]
 
             scheme = url.partition("://")[0]
-            return _Storage(path, system.open_input_stream, files, f"{scheme}://{{}}".format)
+            address = f"{scheme}://{{}}".format
+            upload = partial(copy_files, destination_filesystem=system)
+            return _Storage(path, system.open_input_stream, files, address, upload)
     raise ImportError(
         f"{url} needs a driver that is not installed ({missing}). Install it with pip install "
         "'sklearn_ldp[storage]', and for example s3fs for s3:// or gcsfs for gs://."
