@@ -60,7 +60,7 @@ def main() -> None:
     for number, (used, peak) in enumerate(workers.values()):
         rows.append([f"worker {number}", f"{used:.1f}", f"{peak:.0f}"])
     print(
-        f"{server.n_samples:,} reports in {options.files:,} files of {size / 1e6:,.0f} MB together: "
+        f"{server.n_samples:,} reports in {options.files:,} files ({size / 1e6:,.0f} MB): "
         f"{seconds:.1f} s. Randomizing and writing took {written:.0f} s of one processor. The "
         f"checkpoint has {checkpoint / 1e3:.0f} kB."
     )
