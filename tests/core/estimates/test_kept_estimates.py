@@ -484,7 +484,7 @@ def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
 
     forge(path, change)
     if is_changed:
-        with pytest.raises(ValueError, match="its noise does not belong to RangeOracle"):
+        with pytest.raises(ValueError, match="its noise does not belong to its oracle RangeOracle"):
             load_estimate(path)
     else:
         assert load_estimate(path).shape == (1, 512)
