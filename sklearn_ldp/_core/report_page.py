@@ -291,7 +291,7 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """Return a text that states the level of a table's intervals, and to which values they refer."""
+    """Return a text that states the level of a table's intervals and the values they refer to."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
     kind += ", valid for all looks" * ("all looks" in part["interval"])

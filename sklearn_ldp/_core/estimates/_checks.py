@@ -46,8 +46,8 @@ def _check_parts(estimate: Any) -> None:
         raise ValueError("its categories contain a category twice")
     if raw is not None and (np.shape(raw) != estimate.shape or not np.all(np.isfinite(raw))):
         raise ValueError(
-            f"its raw values, of shape {np.shape(raw)}, do not have the shape {estimate.shape} of its "
-            "values, or are not finite"
+            f"its raw values of shape {np.shape(raw)} do not have the shape {estimate.shape} of "
+            "its values, or are not finite"
         )
     for name, flag in (estimate.flags or {}).items():
         if not isinstance(name, str) or flag.shape != (n_categories,) or flag.dtype != bool:

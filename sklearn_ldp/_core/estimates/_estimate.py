@@ -460,7 +460,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def labels(self) -> Any:
-        """The categories as texts for printed tables and plots, with a name for None and with flags."""
+        """The categories as texts for prints and plots, with a name for None and with flags."""
         if not self.flags:
             return self._labels
         names = np.array(list(self.flags))
