@@ -70,8 +70,8 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         for name, part in parts.items():
             if not isinstance(part, FrequencyEstimate):
                 raise TypeError(
-                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}. "
-                    "Pass FrequencyEstimate(values, categories)."
+                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for "
+                    f"{name!r}. Pass FrequencyEstimate(values, categories)."
                 )
         self._parts = dict(parts)
 
