@@ -460,7 +460,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def labels(self) -> Any:
-        """The categories as prints and plots show them: with a name for None, and flags."""
+        """The categories as texts for prints and plots, with a name for None and with flags."""
         if not self.flags:
             return self._labels
         names = np.array(list(self.flags))
@@ -799,7 +799,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "std")[1]
 
     def _moments(self, values: str | None, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means and standard deviations of numbers, one of each per row."""
+        """Return the mean and the standard deviation of the users' numbers, for each row."""
         ends = ends_of(self.domain, f"FrequencyEstimate.{method}")
         if values not in (None, "raw", "processed"):
             raise ValueError(
@@ -1288,7 +1288,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return ", ".join(parts)
 
     def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """Return the queries, the positions of the printed answers, and [name, answer] of each."""
+        """Select the answers that a printed table shows.
+
+        Return the queries, the indices of the selected answers, and for each of them a list of its
+        name and the answer.
+        """
         # The largest categories are shown. For bins, the first bins are shown, or ranges that
         # together contain all bins.
         if len(self) != 1:
@@ -1331,7 +1335,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
 
 def _bounds_of_cells(domain: Domain | None, n: int) -> dict[str, np.ndarray]:
-    """Where the cells of a grid begin and end, for each of n estimates; empty for others."""
+    """Return the columns with the ends of the cells of a grid, repeated for n estimates.
+
+    The result is empty if the domain is not a grid.
+    """
     ends = None if domain is None else domain.grid_ends
     if ends is None:
         return {}
@@ -1360,7 +1367,7 @@ def _check_shape(values: np.ndarray, n_categories: int) -> None:
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Return distinct categories as a read-only 1-D array; such an array itself is not copied."""
+    """Return distinct categories as a read-only 1-D array. A read-only array is not copied."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:
