@@ -1,5 +1,9 @@
 """What users do with a grid: searches, dense areas, files of other tools."""
 
+import json
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -147,3 +151,60 @@ def test_intervals_from_other_users_cover(seed):
     same, other = covered.mean(axis=1)
     assert other > 0.95 - 4.5 * (0.95 * 0.05 / repeats) ** 0.5
     assert same < 0.5
+
+
+# -- files of other tools, and the report ----------------------------------------------------------
+def test_geojson_has_a_counterclockwise_polygon_for_each_cell(raw):
+    model = SmoothMLE().fit_transform(raw)
+    geojson = json.loads(json.dumps(model.to_geojson(0.9)))
+    assert geojson["type"] == "FeatureCollection"
+    frame = model.to_frame(0.9)
+    for feature, (_, row) in zip(geojson["features"], frame.iterrows(), strict=True):
+        (ring,) = np.array(feature["geometry"]["coordinates"])
+        np.testing.assert_array_equal(ring[0], ring[-1])
+        x, y = ring.T
+        area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2  # positive if counterclockwise
+        assert area == pytest.approx((row.x_high - row.x_low) * (row.y_high - row.y_low))
+        assert (*ring.min(axis=0), *ring.max(axis=0)) == (
+            row.x_low,
+            row.y_low,
+            row.x_high,
+            row.y_high,
+        )
+        properties = feature["properties"]
+        assert properties["category"] == " x ".join(row.category)
+        assert properties["frequency"] == row.frequency
+        assert (properties["low"], properties["high"]) == (row.low, row.high)
+
+
+def test_geojson_needs_longitudes_and_latitudes(raw):
+    meters = Domain.grid(EAST, Domain.bins(2, bounds=(0, 91)))
+    for domain in (meters, EAST, ["a", "b"]):
+        d = Domain.of(domain).size
+        with pytest.raises(
+            ValueError, match="needs cells of longitudes and latitudes.* Use to_frame"
+        ):
+            FrequencyEstimate([np.full(d, 1 / d)], domain).to_geojson()
+
+
+def test_the_report_has_a_map(raw):
+    page = raw.report().html
+    cells = re.findall('<rect [^>]*fill-opacity="([^"]*)"( stroke)?', page)
+    low, _ = raw.confidence_interval(0.95, simultaneous=True)
+    assert sum(bool(stroke) for _, stroke in cells) == np.sum(low > 0) > 0
+    assert max(float(opacity) for opacity, _ in cells) == 1.0
+    assert "8 x 6 cells: 0 to 8 and -3 to 3" in page
+    assert f"The densest cell has {100 * raw.values.max():.1f}" in page
+    ElementTree.fromstring(re.search("<svg.*</svg>", page, re.DOTALL)[0])
+    unknown = FrequencyEstimate([np.full(48, 1 / 48)], GRID).report().html
+    assert "outline" not in unknown
+    assert unknown.count("<rect") == 49
+    large = Domain.grid(*[Domain.bins(65, bounds=(0, 1))] * 2)
+    bars = FrequencyEstimate([np.full(65**2, 65**-2.0)], large).report().html
+    assert "The 30 largest of 4,225" in bars
+
+
+def test_the_map_of_a_report_has_logarithmic_axes():
+    money = Domain.bins(4, bounds=(1, 10_000), scale="log")
+    page = FrequencyEstimate([np.full(16, 1 / 16)], Domain.grid(money, money)).report().html
+    assert page.count('width="22.00%" height="80.0"') == 16
