@@ -5,6 +5,7 @@ from ._domain import (
     Domain,
     StringDomain,
     bin_widths,
+    bounds_of_cells,
     closed_domain,
     codes_on_client,
     columns_of,

@@ -828,6 +828,18 @@ def has_cells(domain: Any) -> bool:
     return getattr(domain, "grid_ends", None) is not None
 
 
+def bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
+    """Return the bounds of the cells of a grid, each of shape (d,); empty for other domains."""
+    if not has_cells(domain):
+        return {}
+    bounds = {}
+    x_ends, y_ends = domain.grid_ends
+    for side, part in (("low", slice(None, -1)), ("high", slice(1, None))):
+        x, y = np.meshgrid(x_ends[part], y_ends[part], indexing="ij")
+        bounds |= {f"x_{side}": x.ravel(), f"y_{side}": y.ravel()}
+    return {name: bounds[name] for name in ("x_low", "x_high", "y_low", "y_high")}
+
+
 def ends_of(domain: Any, name: str) -> np.ndarray:
     """Return the ends of the bins of a domain, from the lower bound to the upper bound.
 

@@ -19,7 +19,7 @@ from ..common.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..common.text import counted, labelled_lines
 from ..common.typing import DataFrame, Rows, Series
 from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
-from ..domains import Domain, ends_of, has_cells
+from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
@@ -904,7 +904,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy["row"] = np.repeat(names, d)
         tidy["category"] = np.tile(self._labels, n)
-        tidy |= {name: np.tile(ends, n) for name, ends in _bounds_of_cells(self.domain).items()}
+        tidy |= {name: np.tile(ends, n) for name, ends in bounds_of_cells(self.domain).items()}
         for name, column in table_columns(stated(self, of)[0], interval).items():
             tidy[name] = column.ravel()
         tidy["interval"] = at_level(interval, noise=self.noise)
@@ -944,7 +944,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         [[[8.0, 47.0], [9.0, 47.0], [9.0, 48.0], [8.0, 48.0], [8.0, 47.0]]]
         """
         self._single_row("to_geojson")
-        bounds = _bounds_of_cells(self.domain)
+        bounds = bounds_of_cells(self.domain)
         sides = ("x_low", "x_high", "y_low", "y_high")
         largest = [np.abs(bounds.get(side, np.inf)).max() for side in sides]
         if not np.all(np.array(largest) <= [180, 180, 90, 90]):
@@ -1379,18 +1379,6 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
-
-
-def _bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
-    """Return the bounds of the cells of a grid, each of shape (d,); empty for other domains."""
-    if not has_cells(domain):
-        return {}
-    bounds = {}
-    x_ends, y_ends = domain.grid_ends
-    for side, part in (("low", slice(None, -1)), ("high", slice(1, None))):
-        x, y = np.meshgrid(x_ends[part], y_ends[part], indexing="ij")
-        bounds |= {f"x_{side}": x.ravel(), f"y_{side}": y.ravel()}
-    return {name: bounds[name] for name in ("x_low", "x_high", "y_low", "y_high")}
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
