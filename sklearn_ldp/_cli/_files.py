@@ -122,8 +122,8 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
     if arguments.domains is not None:
         columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
         return read_rows(arguments, columns)
-    if (numbers := read_grid(arguments.categories)) is not None:
-        return read_rows(arguments, ldp.surveys.RecordDomain.declared(numbers, "--categories"))
+    if (grid := read_grid(arguments.categories)) is not None:
+        return read_rows(arguments, ldp.surveys.RecordDomain.declared(grid, "--categories"))
     if arguments.strings is not None:
         values, numbers = read_users(arguments, None)
         return values.astype(str).astype(object), numbers

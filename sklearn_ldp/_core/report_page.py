@@ -537,7 +537,7 @@ def _map(part: dict[str, Any]) -> str:
     """Return a map of the cells of a grid, which are as dark as they are dense."""
     height = 320
     rows = part["rows"]
-    scales = {"linear": np.array, "log": np.log10}
+    scales: dict[str, Any] = {"linear": np.array, "log": np.log10}
     x, y = (scales[axis["scale"]](axis["ends"]) for axis in part["grid"])
     x_at, y_at = _axis(x[0], x[-1], 12, 100), _axis(y[0], y[-1], height, 0)
     shares = np.array([row[part["value"]] for row in rows]).reshape(len(x) - 1, len(y) - 1)

@@ -156,7 +156,7 @@ class MapDisplay(EstimateDisplay):
             ends = tuple(np.interp(x, x[[0, -1]], (first, last)) for x, first, last in sides)
         both = None
         if ax is None if margins is None else margins:
-            both = tuple(_margin(estimate, axis, level, of) for axis in (0, 1))
+            both = _margin(estimate, 0, level, of), _margin(estimate, 1, level, of)
         areas = {}
         if np.size(contours):
             queries = densest(estimate, contours).aligned(estimate.categories)

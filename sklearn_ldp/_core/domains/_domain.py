@@ -832,7 +832,7 @@ def bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
     """Return the bounds of the cells of a grid, each of shape (d,); empty for other domains."""
     if not has_cells(domain):
         return {}
-    bounds = {}
+    bounds: dict[str, np.ndarray] = {}
     x_ends, y_ends = domain.grid_ends
     for side, part in (("low", slice(None, -1)), ("high", slice(1, None))):
         x, y = np.meshgrid(x_ends[part], y_ends[part], indexing="ij")
