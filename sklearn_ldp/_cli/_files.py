@@ -344,15 +344,8 @@ def read_grid(path: Path | None) -> dict[str, ldp.Domain] | None:
     columns = content["grid"]
     if not isinstance(columns, dict) or len(columns) != 2:
         raise ValueError(f"{path}: a grid has bins for two columns, such as {_GRID}.")
-    domains = {
-        name: _read_domain(bins, f"{path}: the domain of the column {shorten(name)}")
-        for name, bins in columns.items()
-    }
-    try:
-        ldp.Domain.grid(*domains.values())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    return domains
+    where = f"{path}: the domain of the column"
+    return {name: _read_domain(bins, f"{where} {shorten(name)}") for name, bins in columns.items()}
 
 
 def _read_json(path: Path) -> Any:
@@ -421,8 +414,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(
-            f"{option} needs a file of one column. Omit it with --domains, because the header "
-            "names the columns."
+            f"{option} needs a file of one column. Omit it with --domains or a grid, because the "
+            "header names the columns."
         )
     source = source_of(arguments.file)
     header = read_header(source)
@@ -435,8 +428,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
                 f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             )
             raise ValueError(
-                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column of "
-                "--domains must occur once."
+                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column "
+                "with a domain must occur once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     columns = domain.columns.items()
@@ -511,7 +504,7 @@ class Codes:
             remedy = "Add null to the domain, for missing values, or omit the row"
         raise ValueError(
             f"{self.file}{where}: {shown} in the column {self.column!r}, which is not in the "
-            f"domain of --domains. {remedy}."
+            f"domain of the column. {remedy}."
         )
 
 

@@ -208,3 +208,20 @@ def test_the_map_of_a_report_has_logarithmic_axes():
     money = Domain.bins(4, bounds=(1, 10_000), scale="log")
     page = FrequencyEstimate([np.full(16, 1 / 16)], Domain.grid(money, money)).report().html
     assert page.count('width="22.00%" height="80.0"') == 16
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+def test_columns_in_another_order_cause_a_warning():
+    """If all numbers of a column are clipped; a few users outside of the bounds are no mistake."""
+    grid = Domain.grid(EAST, Domain.bins(4, bounds=(46, 50), clip=True))
+    oracle = RangeOracle(1.0, categories=grid)
+    places = np.column_stack([np.linspace(1.25, 9, 200), np.linspace(46.25, 49, 200)])
+    with pytest.warns(UserWarning, match="clipped all numbers .* of 0 to 8.* in the order of"):
+        oracle.fit(places[:, :1] + [40.0, 0.25])
+    assert oracle.fit(places).n_clipped_ > 0
+
+
+def test_questions_about_one_number_name_rectangles(raw):
+    for ask in (lambda: raw.answer(between([(1, 2)])), raw.median, raw.mean):
+        with pytest.raises(ValueError, match="got the cells of two numbers. Ask for rectangles"):
+            ask()

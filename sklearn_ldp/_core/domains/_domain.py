@@ -647,6 +647,8 @@ class Domain(Uncached, tag="domain"):
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
         """Warn once if all values are whole numbers, but the bins lack ``integers=True``.
 
+        Also warn if a grid clips all numbers of a column, which may be another column.
+
         Parameters
         ----------
         columns : list of ndarray of shape (n_samples,)
@@ -658,6 +660,11 @@ class Domain(Uncached, tag="domain"):
             text = f"{name} got only whole numbers, but its bins are for all real numbers. Means "
             text += "are up to 0.5 too large. Declare Domain.bins(.., integers=True)."
             warn_once(text, UserWarning, "bins of whole numbers")
+        clipped = [bins.shown_bounds for bins, x in self._binned(columns) if bins.clips_all(x)]
+        if has_cells(self) and clipped:
+            text = f"{name} clipped all numbers of a column, which are outside of {clipped[0]}. "
+            text += "Pass the columns in the order of Domain.grid."
+            warnings.warn(text, UserWarning, stacklevel=5)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
         """For each column whose categories are bins, return its bins and its values."""
@@ -847,6 +854,11 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
     domain: the domain of an estimate; None if only the categories are known.
     """
     ends = getattr(domain, "ends", None)
+    if has_cells(domain):
+        raise ValueError(
+            f"{name} needs bins of one number, got the cells of two numbers. Ask for rectangles, "
+            "such as between([((8, 10), (47, 48))])."
+        )
     if ends is None:
         raise ValueError(
             f"{name} needs an estimate of bins between bounds, because bins without bounds= have "
