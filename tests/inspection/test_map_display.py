@@ -117,3 +117,10 @@ def test_unknown_covariances_leave_the_margins_without_bands():
     assert np.isnan(display.margins[0][1:]).all()
     with pytest.raises(ValueError, match="of"):
         FrequencyEstimate([np.full(12, 1 / 12)], GRID, noise).plot(of="friends")
+
+
+def test_many_contours_have_a_line_each(estimate):
+    display = SmoothMLE().fit_transform(estimate).plot(contours=np.linspace(0.1, 0.9, 9))
+    assert len(display.outlines_) == 9
+    looks = [(str(x.get_color()), str(x.get_linestyle())) for x in display.outlines_]
+    assert len(set(looks)) == 9

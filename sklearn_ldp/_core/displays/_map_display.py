@@ -201,12 +201,10 @@ class MapDisplay(EstimateDisplay):
         values = np.asarray(self.frequencies) * (sizes.mean() / sizes)
         look = {"cmap": "Blues", "vmin": 0.0, **kwargs}
         self.mesh_: Any = ax.pcolormesh(x_ends, y_ends, values.T, **look)
-        scales = {
-            name: "log"
-            for name, x in zip(("xscale", "yscale"), self.ends, strict=True)
-            if is_log(x)
-        }
-        ax.set(**scales)
+        if is_log(x_ends):
+            ax.set_xscale("log")
+        if is_log(y_ends):
+            ax.set_yscale("log")
         self.colorbar_: Any = ax.figure.colorbar(self.mesh_, ax=ax)
         self.colorbar_.set_label(label, fontsize="small")
         percent_axis(self.colorbar_.ax.yaxis)
@@ -245,8 +243,8 @@ class MapDisplay(EstimateDisplay):
             y_sides = np.argwhere(padded[1:-1, 1:] != padded[1:-1, :-1])
             lines = [[(x_ends[i], y_ends[j]), (x_ends[i], y_ends[j + 1])] for i, j in x_sides]
             lines += [[(x_ends[i], y_ends[j]), (x_ends[i + 1], y_ends[j])] for i, j in y_sides]
-            look = {"color": COLORS[k + 1], "linestyle": LINES[k % len(LINES)], "label": name}
-            outlines.append(ax.add_collection(LineCollection(lines, **look)))
+            look = {"color": COLORS[(k + 1) % len(COLORS)], "linestyle": LINES[k % len(LINES)]}
+            outlines.append(ax.add_collection(LineCollection(lines, label=name, **look)))
         if outlines:
             ax.legend(fontsize="small")
         return outlines
@@ -262,10 +260,9 @@ class MapDisplay(EstimateDisplay):
         side.tick_params(axis="x", labelrotation=90)
         percent_axis(top.yaxis)
         percent_axis(side.xaxis)
-        axes = zip(self.margins_, (x_ends, y_ends), self.margins or (), strict=True)
-        for (inset, ends, margin), orientation in zip(
-            axes, ("vertical", "horizontal"), strict=True
-        ):
+        orientations = ("vertical", "horizontal")
+        axes = zip(self.margins_, (x_ends, y_ends), self.margins or (), orientations, strict=True)
+        for inset, ends, margin, orientation in axes:
             widths = np.abs(bin_widths(ends))
             values, low, high = np.asarray(margin) * (widths.mean() / widths)
             look = {"orientation": orientation, "color": COLORS[0]}
