@@ -51,6 +51,10 @@ SUMS = {"a": 300, "b": 280}
 ORACLES = {
     "categories": (OLH(2.0, categories=WORDS), VALUES),
     "numbers": (RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 8))), np.arange(N) % 8),
+    "places": (
+        RangeOracle(2.0, categories=Domain.grid(*[Domain.bins(4, bounds=(0, 4))] * 2)),
+        np.column_stack([np.arange(N) % 4 + 0.5, np.arange(N) % 3 + 0.5]),
+    ),
     "strings": (
         StringOracle(4.0, max_length=3, n_found=2, alphabet="abcd", expected_n_users=N),
         np.array(["ab", "cd"] * (N // 2)),
@@ -181,6 +185,7 @@ def test_a_kind_of_estimate_has_a_way_out(kind, way, tmp_path):
 # -- collections -----------------------------------------------------------------------------------
 FILES = {  # of the words otherwise
     "numbers": '{"bins": 8, "bounds": [0, 8]}',
+    "places": json.dumps({"grid": {key: {"bins": 4, "bounds": [0, 4]} for key in "xy"}}),
     "columns": json.dumps(COLUMNS),
     "tables": json.dumps(COLUMNS),
     "design": "no\nyes",

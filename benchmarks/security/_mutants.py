@@ -40,6 +40,7 @@ from sklearn_ldp import (
     NormSub,
     ProjectiveGeometryResponse,
     RangeOracle,
+    SmoothMLE,
     StringOracle,
     SubsetSelection,
     load_estimate,
@@ -93,6 +94,9 @@ def estimates() -> dict[str, Any]:
     columns = {"domains": {"smokes": 2, "visits": 4}, "random_state": 0}
     tables = MarginalOracle(4.0, **columns).fit_transform(PEOPLE)
     bins = Domain.bins(4, bounds=(0, 8), missing=True)
+    axis = Domain.bins(4, bounds=(0, 8))
+    places = RangeOracle(2.0, categories=Domain.grid(axis, axis), random_state=0)
+    on_grid = places.fit_transform(np.column_stack([np.arange(60) % 8, np.arange(60) % 7 + 0.5]))
     strings = StringOracle(
         6.0, alphabet="ab", max_length=2, n_found=2, expected_n_users=400, random_state=0
     )
@@ -102,6 +106,8 @@ def estimates() -> dict[str, Any]:
     return {
         **named,
         "ranges": RangeOracle(1.0, categories=512, random_state=0).fit_transform(range(512)),
+        "grid": on_grid,
+        "smooth grid": SmoothMLE().fit_transform(on_grid),
         "design": ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1] * 30),
         "processed": NormSub().fit_transform(raw[0]),
         "difference": raw[0] - raw[1],

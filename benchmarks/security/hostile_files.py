@@ -35,6 +35,7 @@ from sklearn_ldp import (
     OUE,
     SUE,
     ColumnOracle,
+    Domain,
     HadamardResponse,
     LocalMean,
     MarginalOracle,
@@ -109,6 +110,8 @@ def values(oracle: Any, n: int) -> np.ndarray:
         return np.linspace(*oracle.bounds, n)
     if isinstance(oracle, StringOracle):
         return np.resize(["".join(oracle.alphabet[i:]) for i in range(26)], n)
+    if getattr(oracle.protocol().domain, "grid_ends", None) is not None:
+        return np.column_stack([np.arange(n) % 16 + 0.5, np.arange(n) % 15 + 0.5])
     if columns is None:
         return np.arange(n) % oracle.protocol().domain.size
     return np.column_stack([np.arange(n) % size for size in columns.values()])
@@ -203,6 +206,8 @@ def main() -> None:
     oracles.append(MarginalOracle(domains={**columns, "a": 20}))
     oracles += [LocalMean(bounds=(0, 100)), MatrixOracle(categories=64)]
     oracles += [RangeOracle(categories=256), RangeOracle(categories=d)]
+    axis = Domain.bins(16, bounds=(0, 16))
+    oracles.append(RangeOracle(categories=Domain.grid(axis, axis)))
     oracles.append(StringOracle(alphabet="abcdefghijklmnopqrstuvwxyz"))
     with threadpool_limits(limits=1):
         rows = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from sklearn_ldp import Domain, RangeOracle, SmoothMLE
 from sklearn_ldp.inspection import MapDisplay
-from sklearn_ldp.queries import between
+from sklearn_ldp.queries import between, densest
 
 rng = np.random.default_rng(0)
 towns = np.array([[9.2, 48.8], [11.6, 48.1], [10.9, 49.4]])
@@ -36,6 +36,11 @@ MapDisplay.from_estimate(raw, ax=axes[0])
 _ = MapDisplay.from_estimator(model, ax=axes[1])
 
 # %%
+# In a figure of its own, the map has the distributions of both numbers beside it. A contour is the
+# smallest area that contains a share of the estimate.
+_ = MapDisplay.from_estimator(model, contours=[0.5, 0.9])
+
+# %%
 # The error of the map is the total variation distance from the true shares.
 truth = np.bincount(grid.encode(users), minlength=grid.size) / len(users)
 for name, estimate in (("raw", raw), ("SmoothMLE", model.estimate_)):
@@ -46,3 +51,10 @@ for name, estimate in (("raw", raw), ("SmoothMLE", model.estimate_)):
 east_of_ulm = between([((10, 13), (47, 50))])
 print(model.estimate_.answer(east_of_ulm))
 print(raw.confidence_interval(0.95, queries=east_of_ulm))
+
+# %%
+# The users who select an area are overrepresented in it. So half of the users select the area, and
+# the interval comes from the other half.
+half, other_half = raw.of_shards(range(5)), raw.of_shards(range(5, 10))
+area = densest(SmoothMLE().fit_transform(half), 0.5)
+print(other_half.confidence_interval(0.95, area))

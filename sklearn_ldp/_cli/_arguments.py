@@ -120,6 +120,9 @@ def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -
         return ldp.ItemOracle(
             arguments.epsilon, categories=categories, max_items=max_items, method=method
         )
+    is_grid = getattr(categories, "grid_ends", None) is not None
+    if arguments.oracle is None and is_grid and not in_browsers:
+        return ldp.RangeOracle(arguments.epsilon, categories=categories)
     if arguments.oracle is None:
         candidates: Any = None
         if in_browsers:
@@ -280,7 +283,7 @@ _SHARED = {
         "instead of --categories, for several columns of which each user is asked for one: JSON "
         'with the public domain of each, {"sex": ["F", "M", null], "visits": 10, "age": {"bins": '
         "[18, 65]}}; an integer is a number of categories, from 0; null is a missing answer (an "
-        "empty cell); and bins may have bounds, clip, labels, missing and scale",
+        "empty cell); and bins may have bounds, clip, integers, labels, missing and scale",
     ),
     "--max-items": _option(
         count,
@@ -326,7 +329,8 @@ def add_domain_options(
     *,
     required: bool = True,
     help: str = "the public domain, the same for clients and server: one category per line, or a "
-    ".json file with the domain of a column as in --domains",
+    ".json file with the domain of a column as in --domains, or with the bins of two columns of "
+    'numbers, {"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": ..}}',
 ) -> None:
     """Add the options for the public domain of one column or of several columns."""
     either = parser.add_mutually_exclusive_group(required=required)

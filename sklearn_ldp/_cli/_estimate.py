@@ -93,6 +93,7 @@ from ._files import (
     declared_users,
     first_formula,
     is_csv,
+    read_grid,
     read_users,
     without_formulas,
     write_table,
@@ -117,7 +118,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument("more", nargs="*", type=Path, metavar="FILE", help=text)
     text = (
         "the public domain, one category per line, or a .json file with the domain of a column as "
-        "in --domains; without it the domain is learned from the raw values, which leaks it"
+        "in --domains or with a grid; without it the domain is learned from the raw values, which "
+        "leaks it"
     )
     add_domain_options(source, required=False, help=text)
     add_value_options(source)
@@ -131,7 +133,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     posts = [*POSTPROCESSORS, *SEARCHES]
     text = (
         f"the post-processor, or a search that selects a post-processor: {', '.join(posts)} "
-        "(default: empirical-bayes; with --strings always post-pos)"
+        "(default: empirical-bayes; for a grid smooth-mle; with --strings always post-pos)"
     )
     method.add_argument("--post", type=partial(spelled, known=posts), metavar="NAME", help=text)
     text = (
@@ -229,6 +231,7 @@ _REFUSALS = (
 
 def _chosen_post(arguments: argparse.Namespace) -> str:
     default = "empirical-bayes" if arguments.strings is None else "post-pos"
+    default = "smooth-mle" if read_grid(arguments.categories) is not None else default
     return arguments.post or default
 
 
@@ -510,12 +513,14 @@ def _written(
     raw: Any, estimate: Any, arguments: argparse.Namespace, n_tables: int = 1
 ) -> dict[str, np.ndarray]:
     """Return the table of an estimate; its intervals are simultaneous over `n_tables` tables."""
+    from .._core.domains import bounds_of_cells
     from .._core.statistics import at_level, level_of_each, table_columns
 
     numbers = table_columns(estimate, level_of_each(arguments.level, n_tables))
     numbers.setdefault("frequency", numbers["estimate"])  # without a post-processor
     columns = {
         "category": _names(raw, arguments),
+        **bounds_of_cells(raw.domain),
         **{name: numbers[name][0] for name in _NUMBERS},
         "interval": np.full(raw.shape[1], at_level(arguments.level)),
         **(raw.flags or {}),
@@ -525,7 +530,11 @@ def _written(
 
 def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
     """Return the categories as shown in the table; in Parquet a missing answer is null."""
+    from .._core.domains import has_cells
+
     is_read = arguments.output is None or is_csv(arguments.output)
+    if has_cells(estimate.domain):
+        return np.array([" x ".join(cell) for cell in estimate.labels.tolist()], dtype=object)
     # Flags are separate columns.
     return replace(estimate, flags=None).labels if is_read else estimate.categories
 

@@ -88,9 +88,11 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
 
 def read_categories(path: Path) -> Any:
     """Read a public domain."""
-    # One category per line, or JSON with the domain of a column as in `read_domains`. Blank lines
-    # at the end are ignored.
+    # One category per line, or JSON with the domain of a column as in `read_domains`, or with a
+    # grid. Blank lines at the end are ignored.
     if path.name.lower().endswith(".json"):
+        if (columns := read_grid(path)) is not None:
+            return ldp.Domain.grid(*columns.values())
         domain = _read_json(path)
         if isinstance(domain, dict) and "bins" not in domain:
             raise ValueError(f"--categories {path} has domains of columns. Pass it with --domains.")
@@ -120,6 +122,8 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
     if arguments.domains is not None:
         columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
         return read_rows(arguments, columns)
+    if (grid := read_grid(arguments.categories)) is not None:
+        return read_rows(arguments, ldp.surveys.RecordDomain.declared(grid, "--categories"))
     if arguments.strings is not None:
         values, numbers = read_users(arguments, None)
         return values.astype(str).astype(object), numbers
@@ -295,7 +299,10 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 # -- several columns ---------------------------------------------------------------------------
 _NO_VALUE = "Define a category for missing values: null in a JSON domain, or a name such as unknown"
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
-_BIN_KEYS = {"bins", "bounds", "clip", "labels", "missing", "scale"}
+_GRID = (
+    '{"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": {"bins": 16, "bounds": [47, 50]}}}'
+)
+_BIN_KEYS = {"bins", "bounds", "clip", "integers", "labels", "missing", "scale"}
 _LARGEST = 2**63 - 1
 _MAX_DIGITS = 1000  # with leading zeros; Python refuses to convert more than 4,300 digits
 _MAX_CATEGORIES = 10**6  # of all columns of a survey
@@ -325,6 +332,20 @@ def read_domains(path: Path) -> dict[str, Any]:
             "Use coarser categories."
         )
     return checked
+
+
+def read_grid(path: Path | None) -> dict[str, ldp.Domain] | None:
+    """Read the bins of both columns of a grid; None if the file contains another domain."""
+    if path is None or not path.name.lower().endswith(".json"):
+        return None
+    content = _read_json(path)
+    if not isinstance(content, dict) or content.keys() != {"grid"}:
+        return None
+    columns = content["grid"]
+    if not isinstance(columns, dict) or len(columns) != 2:
+        raise ValueError(f"{path}: a grid has bins for two columns, such as {_GRID}.")
+    where = f"{path}: the domain of the column"
+    return {name: _read_domain(bins, f"{where} {shorten(name)}") for name, bins in columns.items()}
 
 
 def _read_json(path: Path) -> Any:
@@ -358,8 +379,8 @@ def _read_domain(domain: Any, where: str) -> Any:
     if isinstance(domain, dict):
         if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
-                f'{where} must have the key "bins", and may have "bounds", "clip", "labels", '
-                f'"missing" and "scale", got {shorten(domain)}.'
+                f'{where} must have the key "bins", and may have "bounds", "clip", "integers", '
+                f'"labels", "missing" and "scale", got {shorten(domain)}.'
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:
@@ -393,8 +414,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(
-            f"{option} needs a file of one column. Omit it with --domains, because the header "
-            "names the columns."
+            f"{option} needs a file of one column. Omit it with --domains or a grid, because the "
+            "header names the columns."
         )
     source = source_of(arguments.file)
     header = read_header(source)
@@ -407,8 +428,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
                 f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             )
             raise ValueError(
-                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column of "
-                "--domains must occur once."
+                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column "
+                "with a domain must occur once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     columns = domain.columns.items()
@@ -483,7 +504,7 @@ class Codes:
             remedy = "Add null to the domain, for missing values, or omit the row"
         raise ValueError(
             f"{self.file}{where}: {shown} in the column {self.column!r}, which is not in the "
-            f"domain of --domains. {remedy}."
+            f"domain of the column. {remedy}."
         )
 
 

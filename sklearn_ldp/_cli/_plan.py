@@ -65,7 +65,7 @@ from ._arguments import (
     say,
     unit,
 )
-from ._files import read_categories, read_domains, write_table
+from ._files import read_categories, read_domains, read_grid, write_table
 
 _NO_ERROR = 1e-20  # squared error of frequencies that is only rounding
 _PREFIXES = 64  # maximum number of thresholds over which the error is averaged
@@ -122,6 +122,11 @@ def run(arguments: argparse.Namespace) -> None:
     if (arguments.bounds is None) != (arguments.n_bins is None):
         raise ValueError(
             "--n-bins D and --bounds LOW HIGH need each other. Specify both, or omit both."
+        )
+    if read_grid(arguments.categories) is not None:
+        raise ValueError(
+            "plan cannot plan a grid. In Python use Plan(RangeOracle(epsilon, categories=grid), "
+            "queries=rectangles())."
         )
     if arguments.n_bins is not None:
         return _plan_numbers(arguments)

@@ -24,7 +24,7 @@ from .common.random import RandomState, as_generator
 from .common.tags import Tagged
 from .common.text import labelled_lines, number_texts
 from .common.typing import Column, Matrix, Series
-from .domains import Domain, ends_of, range_names
+from .domains import Domain, bin_widths, ends_of, range_names
 from .domains.values import (
     as_numbers,
     as_vector,
@@ -202,6 +202,9 @@ class QuerySet(Tagged):
         If the query set was made from a list of query sets, these query sets; otherwise empty.
     top : int or None
         The number k if the queries ask for the k truly most frequent categories; otherwise None.
+    selected_by : ndarray of shape (d,) or None
+        If an estimate has selected the categories, its raw values, because intervals of the same
+        estimate are then not valid; otherwise None.
     """
 
     depends_on_truth = False
@@ -211,6 +214,7 @@ class QuerySet(Tagged):
     limits: tuple[Any, Any] | None = None
     assumes_even = False
     top: int | None = None
+    selected_by: np.ndarray | None = None
     _text = ""  # the text that `repr` returns
 
     def __repr__(self) -> str:
@@ -544,10 +548,14 @@ class _OfBins(QuerySet):
         clipped = _CLIPPED + domain.clipped_to if domain.clipped_to and not self.ordered else ""
         names = [f"{name}{clipped}" for name in self.names]
         if self.ordered and domain.integers:
-            names = range_names(*np.ceil(self._pairs).T)
+            names = _names_of_ranges(self._pairs, True)
+        return self._of_weights(even, low, high, names)
+
+    def _of_weights(self, even: Any, low: Any, high: Any, names: list[str]) -> QuerySet:
+        """Return queries with weights for evenly spread users, and with limits if bins are cut."""
         queries = _MatrixQueries(even, repr(self), names)
         queries.ordered = self.ordered
-        if (low != high).nnz:  # some bins are cut
+        if (low != high).nnz:
             queries.assumes_even = self._spread == "even"
             queries.limits = None if queries.assumes_even else (low, high)
         return queries
@@ -593,34 +601,21 @@ def is_mean(name: Any) -> bool:
     return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
-class _Rectangles(QuerySet):
+class _Rectangles(_OfBins):
     """Queries for rectangles: a range of one number and a range of another number, over a grid."""
 
-    ordered = True
-
-    def __init__(self, corners, spread, names):
-        self._corners, self._spread, self.names = corners, spread, names
-        self._text = f"between({len(corners)} rectangles)"
-
-    names: list[Any]
-
     def aligned(self, categories, domain=None):
-        axes = zip(grid_of(domain, self), self._corners.swapaxes(0, 1), strict=True)
-        are_whole = domain.are_integers
-        weights = [
-            _range_weights(pairs, self.names, ends, is_whole)
-            for (ends, pairs), is_whole in zip(axes, are_whole, strict=True)
-        ]
-        even, least, most = (_products(*both) for both in zip(*weights, strict=True))
-        queries = _MatrixQueries(even, repr(self), self.names)
-        queries.ordered = True
-        if (least != most).nnz:  # some cells are cut
-            queries.assumes_even = self._spread == "even"
-            queries.limits = None if queries.assumes_even else (least, most)
-        return queries
+        axes = zip(grid_of(domain, self), self._pairs.swapaxes(0, 1), strict=True)
+        names = []
+        weights = []
+        for (ends, pairs), is_whole in zip(axes, domain.are_integers, strict=True):
+            names.append(_names_of_ranges(pairs, is_whole))
+            weights.append(_range_weights(pairs, self.names, ends, is_whole))
+        even, low, high = (_products(*both) for both in zip(*weights, strict=True))
+        return self._of_weights(even, low, high, _joined(*names))
 
     def matrix(self, n_categories, frequencies=None):
-        return grid_of(None, self)  # which raises: nobody knows the cells here
+        return grid_of(None, self)  # raises, because the cells are unknown here
 
 
 class _RandomRectangles(QuerySet):
@@ -629,7 +624,8 @@ class _RandomRectangles(QuerySet):
     ordered = True
 
     def __init__(self, n_rectangles, seed):
-        self.n_rectangles, self.seed = n_rectangles, seed
+        self.n_rectangles = n_rectangles
+        self.seed = seed
         self._text = f"rectangles({n_rectangles})"
 
     def aligned(self, categories, domain=None):
@@ -648,20 +644,19 @@ class _RandomRectangles(QuerySet):
 
 
 def _products(first: Any, second: Any) -> sparse.csr_array:
-    """Return the products of weights along both axes of a grid, a row for each query."""
-    rows = [
-        np.multiply.outer(x, y).ravel().astype(float) for x, y in zip(first, second, strict=True)
-    ]
-    return sparse.csr_array(np.array(rows))
+    """Return the products of weights along both axes of a grid, one row for each query."""
+    products = (np.outer(x, y).reshape(1, -1) for x, y in zip(first, second, strict=True))
+    rows = [sparse.csr_array(row, dtype=float) for row in products]
+    return sparse.csr_array(sparse.vstack(rows, format="csr"))
 
 
 def grid_of(domain: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the bins of both numbers of a grid begin and end."""
+    """Return the ends of the bins of both numbers of a grid; raise ValueError without a grid."""
     ends = getattr(domain, "grid_ends", None)
     if ends is None:
         raise ValueError(
-            f"{queries!r} needs an estimate of the cells of two numbers: declare "
-            "categories=Domain.grid(x_bins, y_bins)."
+            f"{queries!r} needs an estimate of the cells of two numbers, got other categories. "
+            "Declare categories=Domain.grid(x_bins, y_bins)."
         )
     return ends
 
@@ -816,26 +811,33 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     array = as_numbers(pairs)
     check_spread(spread, "between")
     if array.ndim == 3 and array.shape[1:] == (2, 2) and len(array):
-        names = _names_of_ranges(array.reshape(-1, 2))
-        both = zip(names[::2], names[1::2], strict=True)
-        return _Rectangles(array, spread, [" x ".join(each) for each in both])
+        names = _joined(*map(_names_of_ranges, array.swapaxes(0, 1)))
+        return _Rectangles(None, spread, names, f"between({len(array)} rectangles)", array)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            f"between got {pairs!r}. Pass a list of pairs such as [(20, 40), (65, 100)]."
+            f"between got {pairs!r}. Pass a list of pairs such as [(20, 40), (65, 100)], or over a "
+            "grid of rectangles such as [((20, 40), (0, 100))]."
         )
     names = _names_of_ranges(array)
     weights = partial(_range_weights, array, names)
     return _OfBins(weights, spread, names, f"between({len(array)} ranges)", array)
 
 
-def _names_of_ranges(array: np.ndarray) -> list[str]:
-    """Return names such as "[20, 40)"; raise ValueError if a range is empty."""
+def _joined(x_names: list[str], y_names: list[str]) -> list[str]:
+    """Return the names of rectangles."""
+    return [" x ".join(pair) for pair in zip(x_names, y_names, strict=True)]
+
+
+def _names_of_ranges(array: np.ndarray, is_whole: bool = False) -> list[str]:
+    """Return names such as "[20, 40)", or "20 to 39"; raise ValueError if a range is empty."""
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
         pair = array[~is_range][0].tolist()
         raise ValueError(
             f"between got the range {pair}. Pass a stop that is larger than the start."
         )
+    if is_whole:
+        return range_names(*np.ceil(array).T)
     ends = iter(number_texts(array.ravel().tolist()))
     return [f"[{low}, {high})" for low, high in zip(ends, ends, strict=True)]
 
@@ -1047,7 +1049,7 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
 
 
 def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> QuerySet:
-    """Ask for the share of users in random rectangles of a grid.
+    """Ask for the proportion of users in random rectangles of a grid.
 
     The ends of a rectangle are two different edges of each axis, drawn uniformly.
 
@@ -1066,7 +1068,8 @@ def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> Que
     Raises
     ------
     ValueError
-        If the number is no positive integer, or (when they are asked) the categories are no grid.
+        If the number is not a positive integer. `answer` raises it if the categories are not a
+        grid.
 
     Examples
     --------
@@ -1082,6 +1085,74 @@ def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> Que
     if not isinstance(random_state, Integral):
         random_state = int(as_generator(random_state).integers(1 << 32))
     return _RandomRectangles(int(n_rectangles), int(random_state))
+
+
+def densest(estimate: Any, shares: ArrayLike = 0.5) -> QuerySet:
+    """Ask for the proportion of users in the smallest area that contains a share of an estimate.
+
+    The area consists of the bins or cells with the largest densities. On logarithmic bins a density
+    is a frequency per factor of 10, as in plots. Categories without numbers all have the area 1.
+
+    The estimate selects the area, so intervals of the same reports are not valid for the area. Ask
+    other users instead, see the example. Intervals of the same estimate raise an error. Intervals
+    of an estimate that contains some of the same reports are not recognized.
+
+    Parameters
+    ----------
+    estimate : FrequencyEstimate of shape (1, d)
+        A post-processed estimate without negative frequencies.
+    shares : float or array-like of shape (n_queries,), default=0.5
+        The share of each area, in (0, 1). The whole area contains at least this share.
+
+    Returns
+    -------
+    QuerySet
+        One query for each share, with a name such as "densest 50 %".
+
+    Raises
+    ------
+    ValueError
+        If there are several estimates, if a frequency is negative, or if a share is not in (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ldp import Domain, RangeOracle, SmoothMLE
+    >>> from sklearn_ldp.queries import densest
+    >>> axis = Domain.bins(16, bounds=(-4, 4), clip=True)
+    >>> users = np.random.default_rng(0).normal(size=(40_000, 2))
+    >>> oracle = RangeOracle(1.0, categories=Domain.grid(axis, axis), random_state=0)
+    >>> raw = oracle.fit_transform(users)
+    >>> area = densest(SmoothMLE().fit_transform(raw.of_shards(range(5))))
+    >>> interval = raw.of_shards(range(5, 10)).confidence_interval(0.95, area)
+    >>> interval.names, bool(interval.high[0, 0] - interval.low[0, 0] < 0.4)
+    (['densest 50 %'], True)
+    """
+    values = np.asarray(estimate.values)
+    targets = np.atleast_1d(as_numbers(shares))
+    if len(values) != 1 or values.min() < 0:
+        raise ValueError(
+            f"densest needs one estimate without negative frequencies, got {len(values)} with the "
+            f"minimum {values.min():.2g}. Select one row, and post-process it, as with SmoothMLE()."
+        )
+    if targets.ndim != 1 or not targets.size or not np.all((targets > 0) & (targets < 1)):
+        raise ValueError(f"densest needs shares in (0, 1), got {shares!r}. Half of all is 0.5.")
+    order = np.argsort(-values[0] / _areas(estimate.domain), kind="stable")
+    totals = np.cumsum(values[0, order])
+    sizes = np.searchsorted(totals, (1 - 1e-9) * targets * totals[-1]) + 1
+    columns = np.concatenate([order[:size] for size in sizes])
+    names = [f"densest {100 * share:g} %" for share in targets]
+    matrix = _sums(columns, sizes, values.size)
+    queries = _MatrixQueries(matrix, f"densest({shares!r})", names, estimate.categories)
+    queries.selected_by = estimate.as_raw().values[0]
+    return queries
+
+
+def _areas(domain: Domain | None) -> np.ndarray | float:
+    """Return the area of each cell, or the width of each bin; 1 for other categories."""
+    ends = getattr(domain, "grid_ends", None) or (getattr(domain, "ends", None),)
+    widths = [1.0 if axis is None else bin_widths(axis) for axis in ends]
+    return np.ravel(np.multiply.outer(*widths)) if len(widths) == 2 else widths[0]
 
 
 def top_k(k: int) -> QuerySet:

@@ -22,6 +22,7 @@ _MOST_COLUMNS = 256
 _MOST_ROWS = 100
 _MOST_NAMES = 8
 _MOST_LABELS = 5
+_MOST_CELLS = 4096  # of a map
 _MOST_SERIES = 6  # plots of categories over the rows of an estimate
 _MINUS = "\N{MINUS SIGN}"
 _BAR = "#7ba7d7"
@@ -428,8 +429,10 @@ def _formatter(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable
 
 # -- plots: in percent of the width, so that text has the same size on a page of any width --------
 def _plot(part: dict[str, Any]) -> str:
-    """Return an SVG plot: one bar per category, or columns for the bins of a number."""
+    """Return an SVG plot: one bar per category, columns for the bins of a number, or a map."""
     rows = _in_order(part)
+    if part.get("grid") and len(rows) <= _MOST_CELLS:
+        return _map(part)
     if part.get("ranges"):
         return _columns(part["ranges"], part)
     if part["is_ordered"] and _MOST_BARS < len(rows) <= _MOST_COLUMNS:
@@ -528,6 +531,38 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
     n_bins = len(part["rows"])
     note = f"<p>{len(rows)} ranges of the {n_bins:,} bins.</p>" if len(rows) < n_bins else ""
     return _svg(shapes, height + 20, part, rows) + note
+
+
+def _map(part: dict[str, Any]) -> str:
+    """Return a map of the cells of a grid, which are as dark as they are dense."""
+    height = 320
+    rows = part["rows"]
+    scales: dict[str, Any] = {"linear": np.array, "log": np.log10}
+    x, y = (scales[axis["scale"]](axis["ends"]) for axis in part["grid"])
+    x_at, y_at = _axis(x[0], x[-1], 12, 100), _axis(y[0], y[-1], height, 0)
+    shares = np.array([row[part["value"]] for row in rows]).reshape(len(x) - 1, len(y) - 1)
+    densities = np.maximum(shares / np.outer(np.diff(x), np.diff(y)), 0)
+    shades = densities / max(densities.max(), 1e-300)
+    shapes = [f'<rect x="12%" y="0" width="88%" height="{height}" fill="none" stroke="#8888"/>']
+    for ((i, j), shade), row in zip(np.ndenumerate(shades), rows, strict=True):
+        outline = f' stroke="{_LINE}"' * (row.get("low", 0) > 0)
+        if outline or shade > 0.004:
+            shapes.append(
+                f'<rect x="{x_at(x[i]):.2f}%" y="{y_at(y[j + 1]):.1f}" '
+                f'width="{x_at(x[i + 1]) - x_at(x[i]):.2f}%" '
+                f'height="{y_at(y[j]) - y_at(y[j + 1]):.1f}" fill="{_BAR}" '
+                f'fill-opacity="{shade:.2f}"{outline}/>'
+            )
+    (left, right), (low, high) = (axis["bounds"] for axis in part["grid"])
+    labels = [("12%", height + 16, "start", left), ("100%", height + 16, "end", right)]
+    labels += [("11%", height, "end", low), ("11%", 12, "end", high)]
+    shapes += [
+        f'<text x="{place}" y="{down}" text-anchor="{anchor}" fill="currentColor">{text}</text>'
+        for place, down, anchor, text in labels
+    ]
+    note = f"The densest cell has {_formatter(part, rows)(shares.flat[densities.argmax()])}."
+    note += " Cells with an outline have an interval above 0." * ("low" in rows[0])
+    return f"{_svg(shapes, height + 20, part, [])}<p>{escape(note)}</p>"
 
 
 def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float, str]]:

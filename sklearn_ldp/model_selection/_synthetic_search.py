@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._core.common.parallel import run_in_order
 from .._core.common.random import RandomState, as_generator
 from .._core.common.typing import Metric
-from .._core.domains import has_bins
+from .._core.domains import has_bins, has_cells
 from .._core.estimates import FrequencyEstimate
 from .._core.numerics.simplex import apportion
 from .._core.queries import Queries, as_query_set
@@ -213,7 +213,8 @@ class SyntheticSearch(BaseSearch):
         refuse_changed(estimate, type(self).__name__)
         query_set = as_query_set(self.queries)
         d = estimate.shape[1]
-        domain = estimate.domain if has_bins(estimate.domain) else estimate.categories
+        has_numbers = has_bins(estimate.domain) or has_cells(estimate.domain)
+        domain = estimate.domain if has_numbers else estimate.categories
         oracle = clone(oracle).set_params(categories=domain, input="values")
         # Queries for another number of categories fail here, before any simulation.
         equal = FrequencyEstimate(np.full((1, d), 1 / d), domain)

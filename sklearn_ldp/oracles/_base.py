@@ -269,4 +269,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
         """Return an unfitted copy of this oracle, which simulations of the collection use."""
         defaults = {"input": "values", "random_state": None, "n_jobs": None}
-        return type(self)(**{**parameters, "categories": domain.categories, **defaults})
+        # Only the domain itself contains edges of bins, and the axes of a grid.
+        is_domain = isinstance(parameters["categories"], Domain)
+        categories = domain if is_domain else domain.categories
+        return type(self)(**{**parameters, "categories": categories, **defaults})

@@ -134,7 +134,7 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
 
     def _gram(self, domain: Any) -> np.ndarray:
         """Return the inner products of the queries, without the part that asks for the sum 1."""
-        rows = as_query_set(self.queries).aligned(domain.categories).matrix(domain.size)
+        rows = as_query_set(self.queries).aligned(domain.categories, domain).matrix(domain.size)
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:

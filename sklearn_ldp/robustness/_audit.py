@@ -13,8 +13,6 @@ from scipy.stats import beta
 from sklearn.base import clone
 
 from .._core.common.random import RandomState, as_generator
-from .._core.domains import encode_columns
-from .._core.domains.values import as_vector
 from ..oracles import BaseOracle
 
 _BATCH = 1 << 16
@@ -127,18 +125,25 @@ def audit_epsilon(
     protocol = oracle.protocol()
     domain = protocol.domain
     channel: Any = protocol.mechanism
+    if not hasattr(channel, "supports"):
+        raise TypeError(
+            f"audit_epsilon needs reports that support categories, got {protocol.name}. Enumerate "
+            "its reports with sklearn_ldp.utils.estimator_checks."
+        )
     pair = tuple(domain.categories[[0, -1]].tolist()) if pair is None else pair
-    codes = [int(encode_columns(domain, [as_vector([value])], protocol.name)[0]) for value in pair]
+    codes = domain.encode(list(pair), protocol.name).astype(np.int64)
     mechanism = oracle.privatize if mechanism is None else mechanism
     hits = [0, 0]
     for i, value in enumerate(pair):
         for start in range(0, n_trials, _BATCH):
             n = min(_BATCH, n_trials - start)
-            values = np.empty(n, dtype=np.asarray(domain.categories).dtype)
-            values[:] = [value] * n if values.dtype == object else value
+            # A list of tuples is split into columns, and an array of tuples is not.
+            values: Any = [value] * n
+            if not isinstance(value, tuple):
+                values = np.full(n, value, dtype=domain.categories.dtype)
             # The protocol checks plain arrays: a type attached to the reports is not trusted.
             reports = protocol.check(np.asarray(mechanism(values)))
-            supported = channel.supports(reports, np.array(codes))
+            supported = channel.supports(reports, codes)
             hits[i] += int(np.count_nonzero(supported[:, 0] & ~supported[:, 1]))
     # Each of the two limits may fail with half of the error probability.
     error = (1 - confidence) / 2

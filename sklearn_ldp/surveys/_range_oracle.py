@@ -31,6 +31,7 @@ from ..oracles import (
 
 _MAX_MATRIX_BINS = 256  # maximum number of bins for a matrix
 _MAX_BINS = 1 << 20
+_MAX_GRID_BINS = 512  # maximum number of bins of each axis of a grid
 _FAN_OUT = 4  # 2 has twice the levels, 8 is less accurate: notes on numbers
 _FEW_CELLS = 16  # maximum number of cells of a level for subset selection
 # For at least this number of users, ranges of the prefix channel are more accurate than ranges of
@@ -136,6 +137,11 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         self.expected_n_users = expected_n_users
 
     def _make_mechanism(self, domain: Domain) -> Any:
+        if domain.grid_ends is not None and max(domain.shape) > _MAX_GRID_BINS:
+            raise ValueError(
+                f"RangeOracle supports at most {_MAX_GRID_BINS} bins of each number of a grid, got "
+                f"{' x '.join(map(str, domain.shape))}. Use fewer bins."
+            )
         if domain.grid_ends is not None:
             return best_grid(self.epsilon, domain.shape)
         if self.strategy == "auto" and self.expected_n_users is None:
@@ -467,10 +473,11 @@ class GridChannel(TreeChannel, tag="grid-channel"):
 
 def _squares_of_ranges(basis: np.ndarray) -> np.ndarray:
     """The mean square of each wave's coefficient over all ranges of an axis."""
-    n = basis.shape[1]
-    starts, stops = np.triu_indices(n + 1, 1)
-    sums = np.pad(np.cumsum(basis, axis=1), ((0, 0), (1, 0)))
-    return np.mean((sums[:, stops] - sums[:, starts]) ** 2, axis=1)
+    # A coefficient is a difference of two of the n + 1 cumulative sums. For numbers s, the squares
+    # of the differences of all pairs have the sum m sum(s**2) - sum(s)**2, where m is n + 1.
+    m = basis.shape[1] + 1
+    sums = np.cumsum(basis, axis=1)
+    return (m * np.sum(sums**2, axis=1) - np.sum(sums, axis=1) ** 2) / (m * (m - 1) / 2)
 
 
 @lru_cache(maxsize=64)

@@ -25,6 +25,7 @@ from sklearn_ldp import (
     GRR,
     OLH,
     OUE,
+    Domain,
     HadamardResponse,
     LocalMean,
     MatrixOracle,
@@ -52,6 +53,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 CATEGORIES = 40
+BINS = Domain.bins(8, bounds=(0, 7), integers=True)
 ORACLES = [
     GRR(1.0, categories=CATEGORIES),
     OLH(1.0, categories=CATEGORIES),
@@ -61,13 +63,20 @@ ORACLES = [
     RangeOracle(1.0, categories=300),
     LocalMean(1.0, bounds=(0, CATEGORIES)),
     SubsetSelection(1.0, categories=1024),  # as bits
+    RangeOracle(1.0, categories=Domain.grid(BINS, BINS)),
 ]
 FORMATS = ["parquet", "arrow", "jsonl"]
 
 
+def values(oracle, n):
+    codes = np.arange(n) % CATEGORIES
+    is_grid = getattr(oracle.protocol().domain, "grid_ends", None) is not None
+    return np.column_stack([codes % 8, codes // 8]) if is_grid else codes
+
+
 def valid_file(oracle, form, n=300):
     file = io.BytesIO()
-    reports = clone(oracle).set_params(random_state=0).privatize(np.arange(n) % CATEGORIES)
+    reports = clone(oracle).set_params(random_state=0).privatize(values(oracle, n))
     write_reports(file, reports, oracle, batch_id="x", format=form, random_state=0)
     return file.getvalue()
 
@@ -122,13 +131,20 @@ def survives(content, oracle, form, expected):
 def expectation(index):
     oracle = ORACLES[index]
     tally = tally_file(FILES[index, "arrow"], oracle, format="arrow")
-    return tally.tallies.sum(axis=0), clone(oracle).privatize([1, 2])
+    return tally.tallies.sum(axis=0), clone(oracle).privatize(values(oracle, 2))
 
 
 @pytest.mark.parametrize(
     ("index", "form"),
     slow_but(
-        [*product(range(2), FORMATS), (2, "arrow"), (3, "parquet"), (5, "parquet"), (6, "jsonl")],
+        [
+            *product(range(2), FORMATS),
+            (2, "arrow"),
+            (3, "parquet"),
+            (5, "parquet"),
+            (6, "jsonl"),
+            (8, "arrow"),
+        ],
         list(product(range(len(ORACLES)), FORMATS)),
     ),
 )
@@ -208,7 +224,7 @@ def bomb(oracle, n, group=None, **options):
     """A Parquet file of n equal reports, in row groups of n, under a header that promises them."""
     fields = report_fields(oracle.protocol())
     file = io.BytesIO()
-    one = clone(oracle).set_params(random_state=0).privatize([0])
+    one = clone(oracle).set_params(random_state=0).privatize(values(oracle, 1))
     write_reports(file, one, oracle, batch_id="x", format="parquet")
     schema = pq.read_schema(file)
     header = json.loads(schema.metadata[b"sklearn_ldp"])

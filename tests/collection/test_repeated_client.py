@@ -226,6 +226,30 @@ def test_users_with_numbers_in_many_bins(tmp_path):
     assert len(levels) > 1
 
 
+def test_users_with_places(tmp_path):
+    """The level of a grid is drawn once, and places in one block of the level are one value."""
+    axis = Domain.bins(4, bounds=(0, 4))
+    oracle = RangeOracle(2.0, categories=Domain.grid(axis, axis))
+    places = [(0.5, 0.5), (0.6, 0.7), (3.5, 1.5), (0.5, 0.5)]
+    domain, mechanism = oracle.protocol().domain, oracle.protocol().mechanism
+    codes, levels = domain.encode(places), set()
+    for i in range(12):
+        client = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
+        reports = [client.report(place, collection_round=str(j)) for j, place in enumerate(places)]
+        (level,) = {int(report[0, 0]) for report in reports}
+        levels.add(level)
+        assert client.n_values == len(np.unique(mechanism.looked_at(codes, np.full(4, level))))
+        again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
+        np.testing.assert_array_equal(again.report((0.5, 0.5), collection_round="3"), reports[3])
+        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        for outside in ((4.25, 0.5), (0.5,), "SECRET"):
+            with pytest.raises(ValueError, match="not shown|columns") as error:
+                client.report(outside, collection_round="new")
+            assert "4.25" not in str(error.value)
+            assert "SECRET" not in str(error.value)
+    assert len(levels) > 1
+
+
 # -- bad input: one sentence each, nothing spent and nothing written -------------------------------
 @pytest.mark.parametrize(
     ("options", "message"),

@@ -7,10 +7,11 @@ from forged import forged
 from one_bit import one_bit
 from sklearn.base import clone
 
-from sklearn_ldp import GRR, OLH, OUE
+from sklearn_ldp import GRR, OLH, OUE, RangeOracle
 from sklearn_ldp._core.aggregation.checkpoints import Checkpoint, write
 from sklearn_ldp._core.mechanisms.mechanism import Mechanism
 from sklearn_ldp.collection import Aggregator, CheckpointError, RefusedBatchError, tally_reports
+from sklearn_ldp.surveys._range_oracle import grid_channel
 
 DOMAINS = [3, 13, 300]
 
@@ -75,9 +76,16 @@ def test_honest_sums_are_taken(oracle, d):
     np.testing.assert_array_equal(server.tally().tallies, tally.tallies)
 
 
-@pytest.mark.parametrize("oracle", each_way(ORACLES), ids=str)
+class Places(RangeOracle):
+    """Reports about a grid, for categories that are numbers."""
+
+    def _make_mechanism(self, domain):
+        return grid_channel(self.epsilon, (1, domain.size), [(1, domain.size // 2), (1, 1)], [1, 3])
+
+
+@pytest.mark.parametrize("oracle", [*each_way(ORACLES), Places()], ids=str)
 def test_forged_sums_are_refused(oracle):
-    oracle, tally = prepared(oracle)
+    oracle, tally = prepared(oracle, 12 if isinstance(oracle, Places) else 13)
     first = oracle.privatize([1])
     for case, forge in FORGED.items():
         server = Aggregator(oracle).add(first, "first")

@@ -113,7 +113,7 @@ class Domain(Uncached, tag="domain"):
     shape : tuple of int
         Number of categories of each column.
     grid_ends : (ndarray, ndarray) or None
-        Where the bins of both numbers of a grid begin and end; None for other domains.
+        The ends of the bins of both numbers of a grid; None for other domains.
     names : ndarray of shape (d,)
         The categories as strings.
     digest : str
@@ -330,7 +330,8 @@ class Domain(Uncached, tag="domain"):
         Parameters
         ----------
         x_bins, y_bins : Domain
-            Bins between bounds, one of each number, as :meth:`bins` returns them.
+            The bins of the first and of the second number: results of :meth:`bins` with bounds. For
+            places the longitude is the first number.
 
         Returns
         -------
@@ -341,7 +342,8 @@ class Domain(Uncached, tag="domain"):
         Raises
         ------
         ValueError
-            If a domain has no bins between bounds, or a category for missing numbers.
+            If a domain does not consist of bins between bounds, or has a category for missing
+            numbers.
 
         Examples
         --------
@@ -356,8 +358,8 @@ class Domain(Uncached, tag="domain"):
         domain = cls.product([x_bins, y_bins])
         if domain.grid_ends is None:
             raise ValueError(
-                f"Domain.grid needs two domains of bins between bounds, without a missing number, "
-                f"got {x_bins!r} and {y_bins!r}: Domain.bins(16, bounds=(0, 100))."
+                "Domain.grid needs two domains of bins between bounds without missing=, got "
+                f"{x_bins!r} and {y_bins!r}. Use bins such as Domain.bins(16, bounds=(0, 100))."
             )
         return domain
 
@@ -520,17 +522,17 @@ class Domain(Uncached, tag="domain"):
     @property
     def grid_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The ends of the bins of both numbers of a `grid`, as `ends`; None for other domains."""
-        bins = [one for one in self._factors if isinstance(one, BinList)]
-        if len(bins) != 2 or len(self._factors) != 2:
-            return None
-        if any(one.bounds is None or one.of_missing >= 0 for one in bins):
-            return None
-        return bins[0].ends, bins[1].ends
+        ends = [
+            bins.ends
+            for bins in self._factors
+            if isinstance(bins, BinList) and bins.bounds is not None and bins.of_missing < 0
+        ]
+        return (ends[0], ends[1]) if len(ends) == len(self._factors) == 2 else None
 
     @property
     def are_integers(self) -> tuple[bool, ...]:
         """For each column, whether it has bins of whole numbers."""
-        return tuple(isinstance(one, BinList) and one.integers for one in self._factors)
+        return tuple(isinstance(bins, BinList) and bins.integers for bins in self._factors)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -645,6 +647,8 @@ class Domain(Uncached, tag="domain"):
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
         """Warn once if all values are whole numbers, but the bins lack ``integers=True``.
 
+        Also warn if a grid clips all numbers of a column, which may be another column.
+
         Parameters
         ----------
         columns : list of ndarray of shape (n_samples,)
@@ -656,6 +660,11 @@ class Domain(Uncached, tag="domain"):
             text = f"{name} got only whole numbers, but its bins are for all real numbers. Means "
             text += "are up to 0.5 too large. Declare Domain.bins(.., integers=True)."
             warn_once(text, UserWarning, "bins of whole numbers")
+        clipped = [bins.shown_bounds for bins, x in self._binned(columns) if bins.clips_all(x)]
+        if has_cells(self) and clipped:
+            text = f"{name} clipped all numbers of a column, which are outside of {clipped[0]}. "
+            text += "Pass the columns in the order of Domain.grid."
+            warnings.warn(text, UserWarning, stacklevel=5)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
         """For each column whose categories are bins, return its bins and its values."""
@@ -821,6 +830,23 @@ def has_bins(domain: Any) -> bool:
     return getattr(domain, "edges", None) is not None
 
 
+def has_cells(domain: Any) -> bool:
+    """Return whether the categories of a domain are the cells of a grid; False for None."""
+    return getattr(domain, "grid_ends", None) is not None
+
+
+def bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
+    """Return the bounds of the cells of a grid, each of shape (d,); empty for other domains."""
+    if not has_cells(domain):
+        return {}
+    bounds: dict[str, np.ndarray] = {}
+    x_ends, y_ends = domain.grid_ends
+    for side, part in (("low", slice(None, -1)), ("high", slice(1, None))):
+        x, y = np.meshgrid(x_ends[part], y_ends[part], indexing="ij")
+        bounds |= {f"x_{side}": x.ravel(), f"y_{side}": y.ravel()}
+    return {name: bounds[name] for name in ("x_low", "x_high", "y_low", "y_high")}
+
+
 def ends_of(domain: Any, name: str) -> np.ndarray:
     """Return the ends of the bins of a domain, from the lower bound to the upper bound.
 
@@ -828,6 +854,11 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
     domain: the domain of an estimate; None if only the categories are known.
     """
     ends = getattr(domain, "ends", None)
+    if has_cells(domain):
+        raise ValueError(
+            f"{name} needs bins of one number, got the cells of two numbers. Ask for rectangles, "
+            "such as between([((8, 10), (47, 48))])."
+        )
     if ends is None:
         raise ValueError(
             f"{name} needs an estimate of bins between bounds, because bins without bounds= have "
@@ -841,11 +872,16 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
 def is_log(ends: np.ndarray | None) -> bool:
     """Return whether bins should be drawn on a logarithmic axis, where their widths are similar."""
     # Chosen by hand: ages in bins of growing width stay on a linear axis.
-    if ends is None or ends[0] <= 0:
+    if ends is None or not 0 < ends[0] < ends[-1]:
         return False
     widths = np.diff(ends)
     log_widths = np.diff(np.log(ends))
     return bool(widths.max() / widths.min() > 10 and log_widths.max() / log_widths.min() < 3)
+
+
+def bin_widths(ends: np.ndarray) -> np.ndarray:
+    """Return the widths of bins, in factors of 10 if they should be drawn on a logarithmic axis."""
+    return np.diff(np.log10(ends) if is_log(ends) else ends)
 
 
 class UnlistedDomain(Domain):

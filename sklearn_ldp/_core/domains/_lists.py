@@ -401,6 +401,10 @@ class BinList(CategoryList, tag="bin-list"):
         except (TypeError, ValueError):  # names of bins
             return 0
 
+    def clips_all(self, values: np.ndarray) -> bool:
+        """Return whether all values of many users are outside of the bounds, and clipped."""
+        return self.clip and self._n_clipped(values) == len(values) >= _TELLING_USERS
+
     def are_whole(self, values: np.ndarray) -> bool:
         """Return whether all values are whole numbers although the bins lack ``integers=True``."""
         # The centers of such bins are wrong by up to half a number, which is little if the range

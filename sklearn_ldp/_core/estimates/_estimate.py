@@ -19,7 +19,7 @@ from ..common.privacy import PrivacyWarning, makes_pandas, warn_once
 from ..common.text import counted, labelled_lines
 from ..common.typing import DataFrame, Rows, Series
 from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
-from ..domains import Domain, ends_of
+from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
@@ -904,13 +904,64 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             names = np.arange(n) if self.row_names is None else self.row_names
             tidy["row"] = np.repeat(names, d)
         tidy["category"] = np.tile(self._labels, n)
-        tidy |= _bounds_of_cells(self.domain, n)
+        tidy |= {name: np.tile(ends, n) for name, ends in bounds_of_cells(self.domain).items()}
         for name, column in table_columns(stated(self, of)[0], interval).items():
             tidy[name] = column.ravel()
         tidy["interval"] = at_level(interval, noise=self.noise)
         for name, flag in (self.flags or {}).items():
             tidy[name] = np.tile(flag, n)
         return pd.DataFrame(tidy)
+
+    def to_geojson(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the cells of a grid of longitudes and latitudes as GeoJSON, for maps.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the simultaneous intervals.
+
+        Returns
+        -------
+        dict
+            A feature collection (RFC 7946) with a polygon for each cell, whose properties are the
+            rows of ``describe(level)``. ``json.dumps`` makes it a text.
+
+        Raises
+        ------
+        ValueError
+            If there are several estimates, or the categories are not a grid whose first number is a
+            longitude (-180 to 180 degrees) and whose second number is a latitude (-90 to 90
+            degrees).
+
+        Examples
+        --------
+        >>> from sklearn_ldp import Domain, FrequencyEstimate
+        >>> grid = Domain.grid(Domain.bins(2, bounds=(8, 10)), Domain.bins(2, bounds=(47, 49)))
+        >>> geojson = FrequencyEstimate([[0.4, 0.3, 0.2, 0.1]], grid).to_geojson()
+        >>> geojson["features"][0]["properties"]["estimate"]
+        0.4
+        >>> geojson["features"][0]["geometry"]["coordinates"]
+        [[[8.0, 47.0], [9.0, 47.0], [9.0, 48.0], [8.0, 48.0], [8.0, 47.0]]]
+        """
+        self._single_row("to_geojson")
+        bounds = bounds_of_cells(self.domain)
+        sides = ("x_low", "x_high", "y_low", "y_high")
+        largest = [np.abs(bounds.get(side, np.inf)).max() for side in sides]
+        if not np.all(np.array(largest) <= [180, 180, 90, 90]):
+            raise ValueError(
+                "FrequencyEstimate.to_geojson needs cells of longitudes and latitudes in degrees, "
+                f"got {self.domain!r:.200}. Use to_frame(0.95) for other coordinates."
+            )
+        features = []
+        cells = np.column_stack([*bounds.values()]).tolist()
+        rows = self.describe(level)["rows"]
+        for row, (west, east, south, north) in zip(rows, cells, strict=True):
+            # The exterior ring is counterclockwise and closed.
+            ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+            geometry = {"type": "Polygon", "coordinates": [ring]}
+            row["category"] = " x ".join(row["category"])
+            features.append({"type": "Feature", "geometry": geometry, "properties": row})
+        return {"type": "FeatureCollection", "features": features}
 
     def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
         """Return a pandas DataFrame of estimates with intervals, with the largest estimates first.
@@ -1248,7 +1299,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             return TrendDisplay.from_estimate(self, **kwargs)
         shows_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
         is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
-        if self.domain is not None and self.domain.grid_ends is not None and not shows_categories:
+        if has_cells(self.domain) and not shows_categories:
             return MapDisplay.from_estimate(self, **kwargs)
         if quartiles(self) and not shows_categories and not is_single:
             return DistributionDisplay.from_estimate(self, **kwargs)
@@ -1332,21 +1383,6 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
-
-
-def _bounds_of_cells(domain: Domain | None, n: int) -> dict[str, np.ndarray]:
-    """Return the columns with the ends of the cells of a grid, repeated for n estimates.
-
-    The result is empty if the domain is not a grid.
-    """
-    ends = None if domain is None else domain.grid_ends
-    if ends is None:
-        return {}
-    x, y = (np.stack([end[:-1], end[1:]]) for end in ends)
-    x_bounds = np.repeat(x, y.shape[1], axis=1)
-    y_bounds = np.tile(y, x.shape[1])
-    names = ("x_low", "x_high", "y_low", "y_high")
-    return {name: np.tile(b, n) for name, b in zip(names, [*x_bounds, *y_bounds], strict=True)}
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..common.text import number_texts
-from ..domains import is_log, range_names
+from ..domains import has_cells, is_log, range_names
 from ..noise import Noise
 from ..queries import between
 from ._confidence import (
@@ -119,7 +119,8 @@ def describe_estimate(
         "is_ordered": _is_ordered(estimate),
         "rows": rows_of(table),
         "ranges": _ranges(estimate, each, value),
-        "scale": "log" if is_log(getattr(estimate.domain, "ends", None)) else "linear",
+        "scale": _scale_of(getattr(estimate.domain, "ends", None)),
+        "grid": _grid(estimate),
         "remark": "" if is_useful else _TOO_FEW,
         "may_be_said": may_be_said,
         "may_not_be_said": may_not_be_said,
@@ -228,7 +229,7 @@ def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[st
 
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
     """Return the fields of any description, each None."""
-    names = "epsilon oracle configuration noise_level ranges bounds n_asked remark"
+    names = "epsilon oracle configuration noise_level ranges grid bounds n_asked remark"
     known: dict[str, Any] = {"value": "estimate", "unit": "%", "postprocessors": []}
     known |= {"name": heading, "question": question, "heading": heading}
     known |= {"level": level, "of": _USERS}
@@ -244,14 +245,36 @@ def rows_of(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
+def _scale_of(ends: np.ndarray | None) -> str:
+    return "log" if is_log(ends) else "linear"
+
+
+def _grid(estimate: Any) -> list[dict[str, Any]] | None:
+    """Return, for both numbers of a grid, the ends of the bins, the scale and the bounds."""
+    if not has_cells(estimate.domain):
+        return None
+    axes = zip(estimate.domain.grid_ends, estimate.domain.are_integers, strict=True)
+    return [
+        {"ends": ends.tolist(), "scale": _scale_of(ends), "bounds": _bounds(ends, is_whole)}
+        for ends, is_whole in axes
+    ]
+
+
+def _bounds(ends: np.ndarray, is_whole: bool) -> list[str]:
+    """Return the smallest and the largest number of bins as texts."""
+    bounds = [np.ceil(ends[0]) + 0.0, np.floor(ends[-1])] if is_whole else ends[[0, -1]]
+    return number_texts(bounds)
+
+
 def _domain(estimate: Any, labels: np.ndarray) -> str:
     d = len(labels)
+    if (grid := _grid(estimate)) is not None:
+        bounds = [" to ".join(axis["bounds"]) for axis in grid]
+        return f"{' x '.join(map(str, estimate.domain.shape))} cells: {' and '.join(bounds)}"
     ends = getattr(estimate.domain, "ends", None)
     if ends is not None:
         kind = " of whole numbers" * estimate.domain.integers
-        low, high = number_texts(
-            [np.ceil(ends[0]) + 0.0, np.floor(ends[-1])] if kind else ends[[0, -1]]
-        )
+        low, high = _bounds(ends, estimate.domain.integers)
         return f"{d:,} bins{kind} from {low} to {high}"
     listed = labels[: _MOST_NAMES + 1].tolist()
     names = [_quoted(label) if isinstance(label, tuple) else str(label) for label in listed]

@@ -204,6 +204,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_level(level)
         self._check_of(of)
         rows, n_queries, _ = query_rows(queries, self.one)
+        query_rows(queries, self.other)  # refuses areas that the other estimate has selected
         n_narrowest = narrowest(at_all_times)
         each = 1 - (1 - level) / (rows.shape[0] if simultaneous else 1)  # Bonferroni
         ends = []

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from ..common.text import MOST_LINES, labelled_lines
 from ..noise import as_rows, every_category
-from ..queries import as_query_set
+from ..queries import QuerySet, as_query_set
 from ._covariances import Estimate, EstimateCovariances, SupportCounts, refuse_sums
 from ._discoveries import tails_of_sum
 
@@ -104,13 +104,27 @@ def query_rows(queries: Any, estimate: Estimate) -> tuple[sparse.csr_array, int,
     d = estimate.shape[1]
     if queries is None:
         return every_category(d), d, False
-    query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
+    query_set = as_query_set(queries)
+    refuse_selected(query_set, estimate)
+    query_set = query_set.aligned(estimate.categories, estimate.domain)
     if query_set.limits is not None:
         rows = as_rows(sparse.vstack(query_set.limits, format="csr"))
         return rows, rows.shape[0] // 2, query_set.assumes_even
     rows = as_rows(query_set.matrix(d))
     refuse_sums(estimate, rows, repr(query_set))
     return rows, rows.shape[0], query_set.assumes_even
+
+
+def refuse_selected(queries: QuerySet, estimate: Estimate) -> None:
+    """Raise ValueError if the same raw estimate has selected the categories of the queries."""
+    selections = [query_set.selected_by for query_set in (queries, *queries.parts)]
+    rows = estimate.as_raw().values
+    if any(np.array_equal(x, row) for x in selections if x is not None for row in rows):
+        raise ValueError(
+            f"Intervals are not valid for {queries!r}, because the same estimate has selected "
+            "these categories. Use the estimate of other users, such as of_shards(range(5)) for "
+            "the selection and of_shards(range(5, 10)) for the interval."
+        )
 
 
 def warn_of_heaps(estimated: list[tuple[np.ndarray, EstimateCovariances]], depth: int) -> None:

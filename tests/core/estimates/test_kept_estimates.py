@@ -88,6 +88,7 @@ COLUMNS = {"domains": {"smokes": 2, "visits": 4}, "random_state": 0}
 BINS = Domain.bins(8, bounds=(0, 9), missing=True)
 CLIPPED = Domain.bins(8, bounds=(0, 9), clip=True)
 WHOLE = Domain.bins(5, bounds=(0, 9), integers=True, missing="no answer")
+WHOLE_BINS = Domain.bins(4, bounds=(0, 9), integers=True)
 NAMED = Domain(["yes", "no", None], missing="no answer")
 LABELED = Domain.bins([3, 6], labels=["low", "middle", "high"])
 
@@ -109,6 +110,11 @@ def by_bins(queries):
 def smooth():
     oracle = MatrixOracle(categories=CLIPPED, strategy="square-wave", random_state=0)
     return SmoothMLE().fit_transform(oracle.fit_transform(NUMBERS))
+
+
+def grid():
+    oracle = RangeOracle(2.0, categories=Domain.grid(CLIPPED, WHOLE_BINS), random_state=0)
+    return oracle.fit_transform(np.column_stack([NUMBERS, np.arange(300) % 10]))
 
 
 def of_survey(survey):
@@ -153,6 +159,8 @@ OTHERS = {
     "several queries": lambda: by_bins([prefixes(), full_domain(), ranges(2)]),
     "a mean and a matrix": lambda: by_bins([mean(np.arange(8)), np.eye(8)[:2]]),
     "a tree": lambda: RangeOracle(categories=512, random_state=0).fit_transform(range(512)),
+    "a grid": grid,
+    "a smooth grid": lambda: SmoothMLE().fit_transform(grid()),
     "smooth": smooth,
     "a design": lambda: ResponseDesign.crosswise(0.25).oracle().fit_transform([0, 1, 1] * 99),
     "items": lambda: ItemOracle(categories=CATEGORIES, max_items=2, random_state=0).fit_transform(
@@ -488,6 +496,24 @@ def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
             load_estimate(path)
     else:
         assert load_estimate(path).shape == (1, 512)
+
+
+@pytest.mark.parametrize("name", ["_widths", "_shape", None])
+def test_a_grid_is_the_grid_of_its_oracle(name, path):
+    grid().save(path)
+
+    def change(header, arrays):
+        if name == "_widths":
+            change_array(arrays, "_widths", header, "grid-channel", lambda x: x[::-1])
+        elif name == "_shape":
+            put(header, "grid-channel", "_shape", {"tuple": [4, 8]})
+
+    forge(path, change)
+    if name is None:
+        assert load_estimate(path).domain.grid_ends is not None
+    else:
+        with pytest.raises(ValueError, match="its noise does not belong to|do not divide it"):
+            load_estimate(path)
 
 
 def test_a_design_of_a_file_has_probabilities(path):
