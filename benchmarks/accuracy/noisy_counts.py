@@ -6,19 +6,23 @@
 `coverage`: how often 95 % intervals of each distribution cover: single counts, all counts
 simultaneously, two totals, and simultaneous differences of two releases. Counts have unequal noise.
 `looks`: how often intervals miss at any of 200 looks at a growing collection of 20,000 users, and
-at the last look. `bayes`: the error of EmpiricalBayes with the likelihood of the noise, relative to
+at the last look. `means`: the same for means of `LocalMean`, and of `mean_by_answer`. `bayes`: the error of EmpiricalBayes with the likelihood of the noise, relative to
 the error with the normal likelihood.
 """
 
 from __future__ import annotations
 
 import itertools
+import warnings
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.stats import gmean
 
-from sklearn_ldp import GRR, OLH, EmpiricalBayes, FrequencyEstimate
+from sklearn_ldp import GRR, OLH, EmpiricalBayes, FrequencyEstimate, LocalMean, PrivacyWarning
 from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise, Noise
+from sklearn_ldp.inference import mean_by_answer
 
 from .._command import command
 from .._tables import markdown
@@ -92,6 +96,59 @@ def looks(repeats: int, seed: int) -> None:
     print(markdown(["collection", "about", "valid for", "misses at any look", "at the last"], rows))
 
 
+def looks_at_means(
+    kind: str, of: str, n_repeats: int, n_looks: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return whether intervals of a mean miss it, for intervals of one look and of all looks.
+
+    kind: "LocalMean", or "mean_by_answer" (of the answer "no").
+    Shapes: -> (2, n_repeats, n_looks).
+    """
+    size = PER_LOOK * n_looks
+    missed = np.zeros((2, n_repeats, n_looks), dtype=bool)
+    for repeat in range(n_repeats):
+        numbers = rng.choice([0.0, 1.0, 4.0, 9.0], size, p=[0.5, 0.2, 0.2, 0.1])
+        answers = rng.choice(["no", "yes"], size, p=[0.4, 0.6])
+        oracle: Any = GRR(1.0, categories=["no", "yes"])
+        if kind == "LocalMean":
+            oracle = LocalMean(1.0, bounds=(0, 10), input="reports")
+        values = numbers if kind == "LocalMean" else answers
+        oracle.set_params(random_state=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            reports = np.asarray(oracle.privatize(values))
+        for look in range(n_looks):
+            n = PER_LOOK * (look + 1)
+            if kind == "LocalMean":
+                means: Any = oracle.fit(reports[:n]).estimate_
+                interval = partial(means.confidence_interval, of=of)
+                truth = numbers[:n].mean() if of == "users" else 1.9
+            else:
+                outcomes = numbers[:n] + (answers[:n] == "yes")
+                interval = mean_by_answer(outcomes, reports[:n], oracle).confidence_interval
+                truth = 1.9
+            for row, at_all_times in enumerate((False, NARROWEST)):
+                low, high = interval(0.95, at_all_times=at_all_times)
+                # An answer of too few people has no interval.
+                missed[row, repeat, look] = low[0] > truth or truth > high[0]
+    return missed
+
+
+def means(repeats: int, seed: int) -> None:
+    """Print how often intervals of means miss at any look, and at the last one."""
+    rows = []
+    for kind, of in (
+        ("LocalMean", "users"),
+        ("LocalMean", "population"),
+        ("mean_by_answer", "population"),
+    ):
+        missed = looks_at_means(kind, of, repeats, LOOKS, np.random.default_rng(seed))
+        for valid_for, looks_missed in zip(("one look", "all looks"), missed, strict=True):
+            numbers = looks_missed.any(axis=1).mean(), looks_missed[:, -1].mean()
+            rows.append([kind, of, valid_for, *(f"{number:.3f}" for number in numbers)])
+    print(markdown(["mean", "about", "valid for", "misses at any look", "at the last"], rows))
+
+
 def populations(d: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return frequencies of a few kinds."""
     occupied = max(d // 10, 1)
@@ -135,7 +192,7 @@ def bayes(repeats: int, seed: int, n_users: int = 20_000) -> None:
     print(markdown(["population", "counts", "noise", "noise level", "ratio (error)"], largest))
 
 
-SECTIONS = {"coverage": coverage, "looks": looks, "bayes": bayes}
+SECTIONS = {"coverage": coverage, "looks": looks, "means": means, "bayes": bayes}
 
 
 def main() -> None:
