@@ -6,8 +6,9 @@
 `coverage`: how often 95 % intervals of each distribution cover: single counts, all counts
 simultaneously, two totals, and simultaneous differences of two releases. Counts have unequal noise.
 `looks`: how often intervals miss at any of 200 looks at a growing collection of 20,000 users, and
-at the last look. `means`: the same for means of `LocalMean`, and of `mean_by_answer`. `bayes`: the error of EmpiricalBayes with the likelihood of the noise, relative to
-the error with the normal likelihood.
+at the last look. `means`: the same for means of `LocalMean`, and of `mean_by_answer`. `bayes`: the
+error of EmpiricalBayes with the likelihood of the noise, relative to the error with the normal
+likelihood.
 """
 
 from __future__ import annotations

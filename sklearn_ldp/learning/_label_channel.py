@@ -209,7 +209,7 @@ class OracleChannel(LabelChannel):
     size = 1
 
     def __init__(self, oracle: Any, name: str) -> None:
-        protocol = oracle.protocol() if hasattr(oracle, "protocol") else None
+        protocol: Any = oracle.protocol() if hasattr(oracle, "protocol") else None
         mechanism = getattr(protocol, "mechanism", None)
         if not isinstance(mechanism, MatrixChannel):
             raise ValueError(
@@ -217,8 +217,8 @@ class OracleChannel(LabelChannel):
                 f"{oracle!r:.80}. For randomized response pass epsilon= and classes= instead."
             )
         self._oracle = oracle
-        self._protocol: Any = protocol
-        self._domain = self._protocol.domain
+        self._protocol = protocol
+        self._domain = protocol.domain
         self.epsilon = oracle.epsilon
         self.n_outputs = mechanism.n_reports
         self.classes = checked_classes(self._domain.categories, name)
