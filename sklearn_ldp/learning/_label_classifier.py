@@ -171,6 +171,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     --------
     make_label_dp_scorer : Scores the classifier on randomized labels.
     LDPNaiveBayes : For features that are private as well.
+    sklearn_ldp.surveys.ResponseDesign : Survey designs that randomize the labels.
 
     Notes
     -----
