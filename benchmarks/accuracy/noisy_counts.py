@@ -38,32 +38,45 @@ def is_covered(interval: tuple[np.ndarray, np.ndarray], truth: np.ndarray) -> np
     return (low <= truth) & (truth <= high)
 
 
+def covered(
+    kind: str, stated: str, d: int, level: float, repeats: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the part of the intervals that cover, for each of many pairs of releases.
+
+    kind: the distribution of the noise of d counts, with unequal standard deviations.
+    stated: the distribution that the intervals assume.
+    Shapes: -> (repeats, 4): single counts, all counts simultaneously, two totals, and simultaneous
+    differences of both releases.
+    """
+    std = np.exp(rng.uniform(1, 3, d))
+    counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
+    n_users = counts.sum()
+    truth = counts / n_users
+    totals = np.zeros((2, d))
+    totals[0, : d // 2 + 1] = 1
+    totals[1, d // 2 :] = 1
+    noise = AddedNoise(kind, std).draw(2 * repeats, rng)
+    options: dict = {"noise": stated, "std": std, "n_samples": np.full(repeats, n_users)}
+    one = FrequencyEstimate.from_counts(counts + noise[:repeats], **options)
+    other = FrequencyEstimate.from_counts(counts + noise[repeats:], **options)
+    together = is_covered(one.confidence_interval(level, simultaneous=True), truth)
+    differences = (one - other).confidence_interval(level, simultaneous=True, of="users")
+    return np.column_stack(
+        [
+            is_covered(one.confidence_interval(level), truth).mean(axis=1),
+            together.all(axis=1),
+            is_covered(one.confidence_interval(level, totals), totals @ truth).mean(axis=1),
+            is_covered(differences, np.zeros(d)).all(axis=1),
+        ]
+    )
+
+
 def coverage(repeats: int, seed: int) -> None:
     """Print the coverage of intervals of each distribution and number of counts."""
     rows = []
     for kind, d in itertools.product(NOISE_KINDS, BINS):
-        rng = np.random.default_rng([seed, d])
-        std = np.exp(rng.uniform(1, 3, d))
-        counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
-        n_users = counts.sum()
-        truth = counts / n_users
-        totals = np.zeros((2, d))
-        totals[0, : d // 2 + 1] = 1
-        totals[1, d // 2 :] = 1
-        noise = AddedNoise(kind, std).draw(2 * repeats, rng)
-        sizes = np.full(repeats, n_users)
-        options = {"noise": kind, "std": std, "n_samples": sizes}
-        one = FrequencyEstimate.from_counts(counts + noise[:repeats], **options)
-        other = FrequencyEstimate.from_counts(counts + noise[repeats:], **options)
-        together = is_covered(one.confidence_interval(0.95, simultaneous=True), truth)
-        differences = (one - other).confidence_interval(0.95, simultaneous=True, of="users")
-        shares = [
-            is_covered(one.confidence_interval(0.95), truth).mean(),
-            together.all(axis=1).mean(),
-            is_covered(one.confidence_interval(0.95, totals), totals @ truth).mean(),
-            is_covered(differences, np.zeros(d)).all(axis=1).mean(),
-        ]
-        rows.append([kind, f"{d:,}", *(f"{share:.3f}" for share in shares)])
+        shares = covered(kind, kind, d, 0.95, repeats, np.random.default_rng([seed, d]))
+        rows.append([kind, f"{d:,}", *(f"{share:.3f}" for share in shares.mean(axis=0))])
     print(markdown(["noise", "counts", "single", "simultaneous", "totals", "differences"], rows))
 
 
