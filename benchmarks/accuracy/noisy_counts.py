@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,55 +110,52 @@ def looks(repeats: int, seed: int) -> None:
 
 
 def looks_at_means(
-    kind: str, of: str, n_repeats: int, n_looks: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return whether intervals of a mean miss it, for intervals of one look and of all looks.
+    kind: str, n_repeats: int, n_looks: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return whether intervals of a mean miss it, about users or a population.
 
     kind: "LocalMean", or "mean_by_answer" (of the answer "no").
-    Shapes: -> (2, n_repeats, n_looks).
+    Shapes: -> (2, n_repeats, n_looks), for intervals of one look and of all looks.
     """
     size = PER_LOOK * n_looks
-    missed = np.zeros((2, n_repeats, n_looks), dtype=bool)
+    is_local = kind == "LocalMean"
+    oracle: Any = GRR(1.0, categories=["no", "yes"])
+    if is_local:
+        oracle = LocalMean(1.0, bounds=(0, 10), input="reports")
+    oracle.set_params(random_state=rng)
+    abouts = ("users", "population") if is_local else ("population",)
+    missed = {of: np.zeros((2, n_repeats, n_looks), dtype=bool) for of in abouts}
     for repeat in range(n_repeats):
         numbers = rng.choice([0.0, 1.0, 4.0, 9.0], size, p=[0.5, 0.2, 0.2, 0.1])
         answers = rng.choice(["no", "yes"], size, p=[0.4, 0.6])
-        oracle: Any = GRR(1.0, categories=["no", "yes"])
-        if kind == "LocalMean":
-            oracle = LocalMean(1.0, bounds=(0, 10), input="reports")
-        values = numbers if kind == "LocalMean" else answers
-        oracle.set_params(random_state=rng)
+        outcomes = numbers + (answers == "yes")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            reports = np.asarray(oracle.privatize(values))
+            reports = np.asarray(oracle.privatize(numbers if is_local else answers))
         for look in range(n_looks):
             n = PER_LOOK * (look + 1)
-            if kind == "LocalMean":
+            if is_local:
                 means: Any = oracle.fit(reports[:n]).estimate_
-                interval = partial(means.confidence_interval, of=of)
-                truth = numbers[:n].mean() if of == "users" else 1.9
             else:
-                outcomes = numbers[:n] + (answers[:n] == "yes")
-                interval = mean_by_answer(outcomes, reports[:n], oracle).confidence_interval
-                truth = 1.9
-            for row, at_all_times in enumerate((False, NARROWEST)):
-                low, high = interval(0.95, at_all_times=at_all_times)
+                means = mean_by_answer(outcomes[:n], reports[:n], oracle)
+            for of, (row, at_all_times) in itertools.product(abouts, enumerate((False, NARROWEST))):
+                options = {"of": of} if is_local else {}
+                low, high = means.confidence_interval(0.95, at_all_times=at_all_times, **options)
+                truth = numbers[:n].mean() if of == "users" else 1.9
                 # An answer of too few people has no interval.
-                missed[row, repeat, look] = low[0] > truth or truth > high[0]
+                missed[of][row, repeat, look] = low[0] > truth or truth > high[0]
     return missed
 
 
 def means(repeats: int, seed: int) -> None:
     """Print how often intervals of means miss at any look, and at the last one."""
     rows = []
-    for kind, of in (
-        ("LocalMean", "users"),
-        ("LocalMean", "population"),
-        ("mean_by_answer", "population"),
-    ):
-        missed = looks_at_means(kind, of, repeats, LOOKS, np.random.default_rng(seed))
-        for valid_for, looks_missed in zip(("one look", "all looks"), missed, strict=True):
-            numbers = looks_missed.any(axis=1).mean(), looks_missed[:, -1].mean()
-            rows.append([kind, of, valid_for, *(f"{number:.3f}" for number in numbers)])
+    for kind in ("LocalMean", "mean_by_answer"):
+        missed = looks_at_means(kind, repeats, LOOKS, np.random.default_rng(seed))
+        for of, both in missed.items():
+            for valid_for, at_looks in zip(("one look", "all looks"), both, strict=True):
+                numbers = at_looks.any(axis=1).mean(), at_looks[:, -1].mean()
+                rows.append([kind, of, valid_for, *(f"{number:.3f}" for number in numbers)])
     print(markdown(["mean", "about", "valid for", "misses at any look", "at the last"], rows))
 
 
