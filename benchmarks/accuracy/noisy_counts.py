@@ -6,19 +6,23 @@
 `coverage`: how often 95 % intervals of each distribution cover: single counts, all counts
 simultaneously, two totals, and simultaneous differences of two releases. Counts have unequal noise.
 `looks`: how often intervals miss at any of 200 looks at a growing collection of 20,000 users, and
-at the last look. `bayes`: the error of EmpiricalBayes with the likelihood of the noise, relative to
-the error with the normal likelihood.
+at the last look. `means`: the same for means of `LocalMean`, and of `mean_by_answer`. `bayes`: the
+error of EmpiricalBayes with the likelihood of the noise, relative to the error with the normal
+likelihood.
 """
 
 from __future__ import annotations
 
 import itertools
+import warnings
+from typing import Any
 
 import numpy as np
 from scipy.stats import gmean
 
-from sklearn_ldp import GRR, OLH, EmpiricalBayes, FrequencyEstimate
+from sklearn_ldp import GRR, OLH, EmpiricalBayes, FrequencyEstimate, LocalMean, PrivacyWarning
 from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise, Noise
+from sklearn_ldp.inference import mean_by_answer
 
 from .._command import command
 from .._tables import markdown
@@ -33,32 +37,45 @@ def is_covered(interval: tuple[np.ndarray, np.ndarray], truth: np.ndarray) -> np
     return (low <= truth) & (truth <= high)
 
 
+def covered(
+    kind: str, stated: str, d: int, level: float, repeats: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the part of the intervals that cover, for each of many pairs of releases.
+
+    kind: the distribution of the noise of d counts, with unequal standard deviations.
+    stated: the distribution that the intervals assume.
+    Shapes: -> (repeats, 4): single counts, all counts simultaneously, two totals, and simultaneous
+    differences of both releases.
+    """
+    std = np.exp(rng.uniform(1, 3, d))
+    counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
+    n_users = counts.sum()
+    truth = counts / n_users
+    totals = np.zeros((2, d))
+    totals[0, : d // 2 + 1] = 1
+    totals[1, d // 2 :] = 1
+    noise = AddedNoise(kind, std).draw(2 * repeats, rng)
+    options: dict = {"noise": stated, "std": std, "n_samples": np.full(repeats, n_users)}
+    one = FrequencyEstimate.from_counts(counts + noise[:repeats], **options)
+    other = FrequencyEstimate.from_counts(counts + noise[repeats:], **options)
+    together = is_covered(one.confidence_interval(level, simultaneous=True), truth)
+    differences = (one - other).confidence_interval(level, simultaneous=True, of="users")
+    return np.column_stack(
+        [
+            is_covered(one.confidence_interval(level), truth).mean(axis=1),
+            together.all(axis=1),
+            is_covered(one.confidence_interval(level, totals), totals @ truth).mean(axis=1),
+            is_covered(differences, np.zeros(d)).all(axis=1),
+        ]
+    )
+
+
 def coverage(repeats: int, seed: int) -> None:
     """Print the coverage of intervals of each distribution and number of counts."""
     rows = []
     for kind, d in itertools.product(NOISE_KINDS, BINS):
-        rng = np.random.default_rng([seed, d])
-        std = np.exp(rng.uniform(1, 3, d))
-        counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
-        n_users = counts.sum()
-        truth = counts / n_users
-        totals = np.zeros((2, d))
-        totals[0, : d // 2 + 1] = 1
-        totals[1, d // 2 :] = 1
-        noise = AddedNoise(kind, std).draw(2 * repeats, rng)
-        sizes = np.full(repeats, n_users)
-        options = {"noise": kind, "std": std, "n_samples": sizes}
-        one = FrequencyEstimate.from_counts(counts + noise[:repeats], **options)
-        other = FrequencyEstimate.from_counts(counts + noise[repeats:], **options)
-        together = is_covered(one.confidence_interval(0.95, simultaneous=True), truth)
-        differences = (one - other).confidence_interval(0.95, simultaneous=True, of="users")
-        shares = [
-            is_covered(one.confidence_interval(0.95), truth).mean(),
-            together.all(axis=1).mean(),
-            is_covered(one.confidence_interval(0.95, totals), totals @ truth).mean(),
-            is_covered(differences, np.zeros(d)).all(axis=1).mean(),
-        ]
-        rows.append([kind, f"{d:,}", *(f"{share:.3f}" for share in shares)])
+        shares = covered(kind, kind, d, 0.95, repeats, np.random.default_rng([seed, d]))
+        rows.append([kind, f"{d:,}", *(f"{share:.3f}" for share in shares.mean(axis=0))])
     print(markdown(["noise", "counts", "single", "simultaneous", "totals", "differences"], rows))
 
 
@@ -90,6 +107,56 @@ def looks(repeats: int, seed: int) -> None:
             name = f"{type(oracle).__name__}, {d} categories"
             rows.append([name, of, "all looks" if at_all_times else "one look", *numbers])
     print(markdown(["collection", "about", "valid for", "misses at any look", "at the last"], rows))
+
+
+def looks_at_means(
+    kind: str, n_repeats: int, n_looks: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return whether intervals of a mean miss it, about users or a population.
+
+    kind: "LocalMean", or "mean_by_answer" (of the answer "no").
+    Shapes: -> (2, n_repeats, n_looks), for intervals of one look and of all looks.
+    """
+    size = PER_LOOK * n_looks
+    is_local = kind == "LocalMean"
+    oracle: Any = GRR(1.0, categories=["no", "yes"])
+    if is_local:
+        oracle = LocalMean(1.0, bounds=(0, 10), input="reports")
+    oracle.set_params(random_state=rng)
+    abouts = ("users", "population") if is_local else ("population",)
+    missed = {of: np.zeros((2, n_repeats, n_looks), dtype=bool) for of in abouts}
+    for repeat in range(n_repeats):
+        numbers = rng.choice([0.0, 1.0, 4.0, 9.0], size, p=[0.5, 0.2, 0.2, 0.1])
+        answers = rng.choice(["no", "yes"], size, p=[0.4, 0.6])
+        outcomes = numbers + (answers == "yes")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            reports = np.asarray(oracle.privatize(numbers if is_local else answers))
+        for look in range(n_looks):
+            n = PER_LOOK * (look + 1)
+            if is_local:
+                means: Any = oracle.fit(reports[:n]).estimate_
+            else:
+                means = mean_by_answer(outcomes[:n], reports[:n], oracle)
+            for of, (row, at_all_times) in itertools.product(abouts, enumerate((False, NARROWEST))):
+                options = {"of": of} if is_local else {}
+                low, high = means.confidence_interval(0.95, at_all_times=at_all_times, **options)
+                truth = numbers[:n].mean() if of == "users" else 1.9
+                # An answer of too few people has no interval.
+                missed[of][row, repeat, look] = low[0] > truth or truth > high[0]
+    return missed
+
+
+def means(repeats: int, seed: int) -> None:
+    """Print how often intervals of means miss at any look, and at the last one."""
+    rows = []
+    for kind in ("LocalMean", "mean_by_answer"):
+        missed = looks_at_means(kind, repeats, LOOKS, np.random.default_rng(seed))
+        for of, both in missed.items():
+            for valid_for, at_looks in zip(("one look", "all looks"), both, strict=True):
+                numbers = at_looks.any(axis=1).mean(), at_looks[:, -1].mean()
+                rows.append([kind, of, valid_for, *(f"{number:.3f}" for number in numbers)])
+    print(markdown(["mean", "about", "valid for", "misses at any look", "at the last"], rows))
 
 
 def populations(d: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -135,7 +202,7 @@ def bayes(repeats: int, seed: int, n_users: int = 20_000) -> None:
     print(markdown(["population", "counts", "noise", "noise level", "ratio (error)"], largest))
 
 
-SECTIONS = {"coverage": coverage, "looks": looks, "bayes": bayes}
+SECTIONS = {"coverage": coverage, "looks": looks, "means": means, "bayes": bayes}
 
 
 def main() -> None:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from .._core.common.privacy import PrivacyWarning
 from .._core.common.random import RandomState
 from .._core.common.text import integer_array
 from .._core.domains import Domain, codes_on_client
 from .._core.domains.values import exact_array, is_missing
+from .._core.mechanisms.matrix import MatrixChannel
 from ..oracles import GRR, SubsetSelection
 
 
-def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) -> np.ndarray:
+def corrected_labels(
+    reports: ArrayLike,
+    *,
+    epsilon: float | None = None,
+    classes: ArrayLike | None = None,
+    oracle: Any = None,
+) -> np.ndarray:
     """Return unbiased indicators of the true label of each user, from randomized labels.
 
     Labels come from randomized response: a user reports the true class with probability p, and each
@@ -30,16 +40,19 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     means of quantities that are linear in the indicators of the true labels are unbiased if the
     corrected labels replace them: log losses, accuracies, sums of features by class. If reports are
     sets, y' = k means that k is in the set, p is the probability that the set contains the true
-    class, and q the probability that it contains a particular other class.
+    class, and q the probability that it contains a particular other class. For an oracle with
+    channel matrix A, the corrected labels of an output are its column of a left inverse of A.
 
     Parameters
     ----------
     reports : array-like of shape (n_samples,) or (n_samples, subset_size)
         Randomized labels, or sets of labels, as :meth:`LabelDPClassifier.privatize` returns them.
-    epsilon : float
-        The privacy budget with which the labels were randomized, > 0.
-    classes : array-like of shape (n_classes,)
-        All possible labels.
+    epsilon : float, default=None
+        The privacy budget with which the labels were randomized, > 0. Required without an oracle.
+    classes : array-like of shape (n_classes,), default=None
+        All possible labels. Required without an oracle.
+    oracle : MatrixOracle or oracle of a ResponseDesign, default=None
+        The oracle of the reports, which are then numbers of its outputs.
 
     Returns
     -------
@@ -66,10 +79,26 @@ def corrected_labels(reports: ArrayLike, *, epsilon: float, classes: ArrayLike) 
     array([[ 1.5, -0.5],
            [-0.5,  1.5]])
     """
-    labels = checked_reports(reports, "corrected_labels")
-    size = labels[:1].size or 1
-    channel = LabelChannel(epsilon, checked_classes(classes, "corrected_labels"), size)
-    return channel.corrected(channel.encode(labels, "corrected_labels"))
+    channel, codes = reported_codes(reports, epsilon, classes, oracle, "corrected_labels")
+    return channel.corrected(codes)
+
+
+def reported_codes(
+    reports: Any, epsilon: float | None, classes: Any, oracle: Any, name: str
+) -> tuple[LabelChannel, np.ndarray]:
+    """Return the channel of reports, and their codes."""
+    if {epsilon is None, classes is None} != {oracle is not None}:
+        raise ValueError(
+            f"{name} got epsilon={epsilon!r}, classes={classes!r:.80} and oracle={oracle!r:.80}. "
+            "Pass both epsilon= and classes=, or only oracle=."
+        )
+    if oracle is not None:
+        channel: LabelChannel = OracleChannel(oracle, name)
+        return channel, channel.report_codes(reports, name)
+    labels = checked_reports(reports, name)
+    assert epsilon is not None
+    channel = LabelChannel(epsilon, checked_classes(classes, name), labels[:1].size or 1)
+    return channel, channel.encode(labels, name)
 
 
 class LabelChannel:
@@ -82,6 +111,8 @@ class LabelChannel:
     def __init__(self, epsilon: float, classes: np.ndarray, subset_size: int | str = 1) -> None:
         self.classes = classes
         n = len(classes)
+        self.epsilon = epsilon
+        self.n_outputs = n
         self._domain = Domain.of(classes, "classes")
         oracle: Any = GRR(epsilon, categories=n)
         if subset_size != 1:
@@ -117,6 +148,31 @@ class LabelChannel:
             )
         return codes
 
+    def report_codes(self, reports: Any, name: str) -> np.ndarray:
+        """Return the integer code of each report."""
+        return self.encode(checked_reports(reports, name), name)
+
+    def reports(self, codes: np.ndarray) -> np.ndarray:
+        """Return the reports with these codes."""
+        return self.classes[codes]
+
+    def likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Return the probability of each report given each class, up to a common factor.
+
+        Shapes: codes (n,) or (n, size) -> (n, n_classes).
+        """
+        outside, rise = self.levels
+        chances = np.full((len(codes), len(self.classes)), outside)
+        chances[np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)] += rise
+        return chances
+
+    def as_responses(self, reported: np.ndarray) -> np.ndarray:
+        """Return probabilities of reports as if randomized response had made these reports.
+
+        Shapes: reported (n, n_reports) -> (n, n_classes).
+        """
+        return reported
+
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
         """Randomize labels, given as positions in `classes`; return one label or row per user."""
         reports = self._protocol.privatize(codes, random_state)
@@ -135,7 +191,7 @@ class LabelChannel:
         return indicators
 
     def corrected_probabilities(self, reported: np.ndarray, n_samples: float) -> np.ndarray:
-        """Return the probabilities of the true labels from the probabilities of reported labels.
+        """Return the probabilities of the true labels from the result of `as_responses`.
 
         Shapes: reported (n, n_classes) -> (n, n_classes).
         """
@@ -145,6 +201,67 @@ class LabelChannel:
         least = self.error_of_rates(n_samples)
         true = np.maximum((reported - self.q) / self.signal, min(least, 1 / len(self.classes)))
         return true / true.sum(axis=1, keepdims=True)
+
+
+class OracleChannel(LabelChannel):
+    """The channel of an oracle whose reports are numbers of outputs, such as a survey design."""
+
+    size = 1
+
+    def __init__(self, oracle: Any, name: str) -> None:
+        protocol: Any = oracle.protocol() if hasattr(oracle, "protocol") else None
+        mechanism = getattr(protocol, "mechanism", None)
+        if not isinstance(mechanism, MatrixChannel):
+            raise ValueError(
+                f"{name} needs a MatrixOracle or the oracle of a ResponseDesign, got oracle="
+                f"{oracle!r:.80}. For randomized response pass epsilon= and classes= instead."
+            )
+        self._oracle = oracle
+        self._protocol = protocol
+        self._domain = protocol.domain
+        self.epsilon = oracle.epsilon
+        self.n_outputs = mechanism.n_reports
+        self.classes = checked_classes(self._domain.categories, name)
+        order = np.argsort(self._domain.categories)
+        self._places = np.argsort(order)  # of each category among the sorted classes
+        #: (n_outputs, n_classes): the probability of each output given each class.
+        self.matrix = mechanism.probabilities[:, order]
+        self._decoding = mechanism.decoding[order]
+        # The equivalent randomized response has the same mean Fisher information, if all classes
+        # are equally frequent: n_classes * signal**2 for each contrast of classes.
+        n = len(self.classes)
+        spread = self.matrix - self.matrix.mean(axis=1, keepdims=True)
+        squares = spread**2 / self.matrix.sum(axis=1, keepdims=True)
+        self.signal = float(np.sqrt(squares.sum() / (n - 1)))
+        self.q = (1 - self.signal) / n
+        self._null_variance = mechanism.null_variance
+
+    def encode(self, y: ArrayLike, name: str) -> np.ndarray:
+        return self._places[encoded_labels(self._domain, np.asarray(y).ravel(), name)]
+
+    def report_codes(self, reports: Any, name: str) -> np.ndarray:
+        return self._protocol.check(reports)
+
+    def reports(self, codes: np.ndarray) -> np.ndarray:
+        return codes
+
+    def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
+        oracle = clone(self._oracle).set_params(random_state=random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # the classifier has warned
+            return np.asarray(oracle.privatize(self.classes[codes]))
+
+    def error_of_rates(self, n_samples: float) -> float:
+        return float(np.sqrt(self._null_variance / n_samples))
+
+    def likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        return self.matrix[codes]
+
+    def corrected(self, codes: np.ndarray) -> np.ndarray:
+        return self._decoding.T[codes]
+
+    def as_responses(self, reported: np.ndarray) -> np.ndarray:
+        return np.maximum(self.q + self.signal * reported @ self._decoding.T, 0)
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:

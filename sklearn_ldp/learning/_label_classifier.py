@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -32,6 +32,7 @@ from .._core.domains.values import refuse_reports
 from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
+    OracleChannel,
     checked_classes,
     checked_labels,
     checked_reports,
@@ -73,6 +74,10 @@ def _has(method: str) -> Any:
 
     def check(self: LabelDPClassifier) -> bool:
         getattr(getattr(self, "estimator_", self._base()), method)
+        # Scores of outputs need not increase with the probability of a class.
+        is_about_outputs = self.oracle is not None and self._correction() == "probabilities"
+        if method == "decision_function" and is_about_outputs:
+            raise AttributeError(f"{self._name}(oracle=..) of this classifier has no {method}")
         return True
 
     return check
@@ -92,7 +97,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
       of the LogisticRegression. The objective is not convex; the optimizer starts from zero
       coefficients.
     - "probabilities": for any classifier. It is fitted to the reports, and its probabilities P' are
-      mapped to probabilities of the true labels, ``(P' - q) / (p - q)``.
+      mapped to probabilities of the true labels, ``(P' - q) / (p - q)``, or with an `oracle` by the
+      left inverse of its channel matrix.
 
     Both overfit with few reports or many features, because they fit the noise of the reports.
     Therefore "auto" averages the corrected model with *the constant* (a baseline that predicts the
@@ -133,6 +139,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes on if epsilon is small. A report is then a set of classes, which contains the true
         class more often than by chance (the rule of :class:`~sklearn_ldp.SubsetSelection`). Sets
         require logistic regression with the correction "auto" or "likelihood".
+    oracle : MatrixOracle or oracle of a ResponseDesign, default=None
+        The oracle that randomizes the labels, such as
+        ``ResponseDesign.unrelated(0.7, 0.4).oracle()``. It determines the classes and the privacy
+        budget, so `epsilon` has no effect. Reports are numbers of its outputs.
     input : {"values", "reports"}, default="values"
         Whether the `y` of `fit` contains true labels, which `fit` randomizes, or reports.
     random_state : int, RandomState, Generator or None, default=None
@@ -161,6 +171,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     --------
     make_label_dp_scorer : Scores the classifier on randomized labels.
     LDPNaiveBayes : For features that are private as well.
+    sklearn_ldp.surveys.ResponseDesign : Survey designs that randomize the labels.
 
     Notes
     -----
@@ -227,6 +238,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         **LabelLearner._parameter_constraints,
         "correction": [StrOptions({"auto", "likelihood", "probabilities"})],
         "subset_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "oracle": [None, HasMethods(["protocol", "privatize"])],
     }
 
     classes_: np.ndarray
@@ -240,6 +252,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         classes: ArrayLike | None = None,
         correction: str = "auto",
         subset_size: int | str = 1,
+        oracle: Any = None,
         input: str = "values",
         random_state: RandomState = None,
     ) -> None:
@@ -248,6 +261,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self.classes = classes
         self.correction = correction
         self.subset_size = subset_size
+        self.oracle = oracle
         self.input = input
         self.random_state = random_state
 
@@ -274,13 +288,13 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             If a label is not one of the classes, or the classes are not declared.
         """
         self._validate_params()
-        if self.classes is None and not hasattr(self, "classes_"):
+        if self.classes is None and self.oracle is None and not hasattr(self, "classes_"):
             raise ValueError(
                 f"{self._name}.privatize needs all possible classes, because the noise depends on "
                 "their number. Pass all labels as classes=."
             )
         channel, codes = self._encoded(y)
-        warn_of_epsilon(self._name, self.epsilon, self.random_state)
+        warn_of_epsilon(self._name, channel.epsilon, self.random_state)
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
@@ -332,15 +346,15 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         error = channel.error_of_rates(len(codes))
         if error > 1:
             raise ValueError(
-                f"{self._name} needs a larger epsilon than {self.epsilon:g}, or more than "
+                f"{self._name} needs a larger epsilon than {channel.epsilon:g}, or more than "
                 f"{len(codes)} users: the standard error of the frequency of a class is "
                 f"{error:.3g}, so the reports contain no usable information."
             )
-        reports = channel.classes[codes]
+        reports = channel.reports(codes)
         if self.input == "values":
-            if self.classes is None:
+            if self.classes is None and self.oracle is None:
                 warn_of_learned(self._name, "the classes", "classes", self.random_state)
-            warn_of_epsilon(self._name, self.epsilon, self.random_state)
+            warn_of_epsilon(self._name, channel.epsilon, self.random_state)
             self._warn_of_refit(self.random_state)
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
@@ -361,10 +375,15 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                     'LogisticRegression with correction="auto" or "likelihood" learns from sets of '
                     "labels. Set subset_size=1 on clients and servers."
                 )
+            if self.oracle is not None and not hasattr(base, "predict_proba"):
+                raise ValueError(
+                    f"{self._name}(oracle=..) needs a classifier with predict_proba, got {base!r}. "
+                    "Use another classifier, such as LogisticRegression()."
+                )
             fitted = clone(base).fit(X, reports, **routed)
             self.weights_: dict[Any, Any] = {"probabilities": 1.0}
             if self.correction == "auto" and hasattr(fitted, "predict_proba"):
-                codes = np.searchsorted(channel.classes, reports)
+                codes = channel.report_codes(reports, self._name)
                 self._shrink(X, codes, weights, routed)
         else:
             fitted, self.weights_ = _fit_corrected(base, correction, channel, X, reports, routed)
@@ -383,7 +402,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         n = len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
         self._rates = _probabilities(constant(channel, codes, weights)[None])[0]
-        held_out = np.zeros((n, len(self._rates)))
+        held_out = np.zeros((n, channel.n_outputs))
         reported = np.unique(codes)
         if min(len(np.unique(codes[some])) for some, _ in splits) < 2:
             self._shares: Any = np.ones(1)
@@ -396,12 +415,15 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             # The likelihood of very noisy reports hardly depends on overconfident probabilities.
             price = ((1 - channel.signal) / channel.signal) ** 2 / weights.sum()
 
+            chances = channel.likelihoods(codes)
+
             def judged(P: np.ndarray) -> float:
-                likelihoods = np.log(channel.q + channel.signal * P[np.arange(n), codes])
+                likelihoods = np.log(np.sum(chances * P, axis=1))
                 surer = rel_entr(P, self._rates).sum(axis=1)
                 return float(weights @ (likelihoods - price * surer))
 
-            self._shares = softmax([judged(P()) for P in self._candidates(held_out)])
+            candidates = self._candidates(channel.as_responses(held_out))
+            self._shares = softmax([judged(P()) for P in candidates])
         weight = float(self._shares[0])
         self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
@@ -445,7 +467,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             Labels.
         """
         check_is_fitted(self)
-        if "constant" not in self.weights_ or "probabilities" not in self.weights_:
+        is_ranked = "constant" not in self.weights_ and self.oracle is None
+        if is_ranked or "probabilities" not in self.weights_:
             return self.estimator_.predict(X)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
@@ -459,8 +482,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         P = self.estimator_.predict_proba(X)
         if "probabilities" not in self.weights_:
             return P
-        reported = np.zeros((len(P), len(self.classes_)))
-        reported[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = P
+        reported = np.zeros((len(P), self._channel_.n_outputs))
+        reported[:, self._channel_.report_codes(self.estimator_.classes_, self._name)] = P
+        reported = self._channel_.as_responses(reported)
         if "constant" not in self.weights_:
             return self._channel_.corrected_probabilities(reported, self._n_reports)
         pairs = zip(self._shares, self._candidates(reported), strict=False)
@@ -514,6 +538,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             labels = checked_labels(y, self._name)
             return float(super().score(X, labels, sample_weight))
         score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+        if self.oracle is not None:
+            return score
         n = len(self._encoded(y, is_reported=True)[1])
         q = self._channel_.q
         p = q + self._channel_.signal
@@ -551,6 +577,17 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         """
         if not is_reported:
             refuse_reports(y, self._name, 'use input="reports"')
+        if self.oracle is not None:
+            if self.classes is not None or self.subset_size != 1:
+                raise ValueError(
+                    f"{self._name} got classes={self.classes!r} and "
+                    f"subset_size={self.subset_size!r} beside an oracle, which determines both. "
+                    "Leave them out."
+                )
+            own = OracleChannel(self.oracle, self._name)
+            if is_reported:
+                return own, own.report_codes(y, self._name)
+            return own, own.encode(checked_labels(y, self._name), self._name)
         labels = (checked_reports if is_reported else checked_labels)(y, self._name)
         classes = self.classes
         if classes is None:
@@ -601,7 +638,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         kinds: dict[str, Any] = {"dtype": [np.float64, np.float32], "multi_output": y.ndim > 1}
         X, y = validate_data(model, X, y, accept_sparse="csr", order="C", **kinds)
         weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
-        codes = np.searchsorted(channel.classes, y)
+        codes = channel.report_codes(y, "LabelDPClassifier")
         if self.correction == "auto":
             fits, shares = self._judged(X, codes, weights)
             names = ["constant", *(model.C * share for share in _SHARES_OF_C)][: len(fits)]
@@ -727,21 +764,23 @@ def with_known_labels(
     """
     # Rows with the mean features and known labels, with equal weights for all classes, act as a
     # prior of the intercepts: a Dirichlet distribution. Its strength is estimated such that the
-    # class shares differ from each other as much as the shares in the reports, less their noise.
+    # class shares differ from each other as much as their estimates, less the noise.
     # The strength per class is at least 1.
     n = len(codes)
     n_classes = len(channel.classes)
     total = weights.sum()
-    shares = np.bincount(codes.ravel(), np.repeat(weights, channel.size), n_classes) / total
-    spread = np.sum((shares - channel.size / n_classes) ** 2) - shares @ (1 - shares) / total
+    labels = channel.corrected(codes)
+    shares = weights @ labels / total
+    noise = np.sum(weights @ labels**2 / total - shares**2) / total
+    spread = np.sum((shares - 1 / n_classes) ** 2) - noise
     # A Dirichlet distribution with parameter a for each of K classes has the spread
     # (1 - 1 / K) / (a K + 1).
-    most = (1 - 1 / n_classes) * channel.signal**2
+    most = 1 - 1 / n_classes
     strength = most / max(spread, most / (n_classes * total + 1)) - 1
     # With true labels there is no prior, as in LogisticRegression.
     known = max(strength / n_classes, 1) * (1 - channel.signal)
     report_loss = _likelihood(channel, codes)
-    known_loss = report_likelihood(np.arange(n_classes), np.finfo(float).tiny, 1, n_classes)
+    known_loss = report_likelihood(np.eye(n_classes) + np.finfo(float).tiny)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         loss, slope = zip(report_loss(scores[:n]), known_loss(scores[n:]), strict=True)
@@ -753,28 +792,22 @@ def with_known_labels(
 
 
 # -- the objective, and its minimization ------------------------------------------------------
-def report_likelihood(codes: np.ndarray, q: Any, signal: Any, n_classes: int) -> Objective:
-    """Return the loss of each report, ``-log(q + signal P(reported classes))``.
+def report_likelihood(chances: np.ndarray) -> Objective:
+    """Return the loss of each report, ``-log(sum_k chances_k P_k)``.
 
-    Shapes: codes (n,) or (n, size).
-    q: probability of a report without the true class. signal: how much larger the probability of a
-    report with the true class is.
+    Shapes: chances (n, n_classes).
+    chances: the probability of each report given each class, up to a factor for each report.
     """
     # The objective is not convex, but it weights each row by the information in its report. Its
     # minimum is the maximum likelihood estimate, which is asymptotically efficient if the model
     # is right.
-    rows = np.arange(len(codes))[:, None]
-    codes = codes.reshape(len(codes), -1)
 
     def objective(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         P = _probabilities(scores)
-        each = P[rows, codes]
-        reported = each.sum(axis=1)
-        likelihood = q + signal * reported
-        weight = signal / likelihood
-        slope = (weight * reported)[:, None] * P
-        slope[rows, codes] -= weight[:, None] * each
-        return -np.log(likelihood), slope[:, n_classes - scores.shape[1] :]
+        joint = chances * P
+        likelihood = joint.sum(axis=1)
+        slope = P - joint / likelihood[:, None]
+        return -np.log(likelihood), slope[:, P.shape[1] - scores.shape[1] :]
 
     return objective
 
@@ -788,7 +821,7 @@ def _probabilities(scores: np.ndarray) -> np.ndarray:
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
     """Return the loss function of reports that were all randomized in the same way."""
-    return report_likelihood(codes, *channel.levels, len(channel.classes))
+    return report_likelihood(channel.likelihoods(codes))
 
 
 def minimise(

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core.common.scorers import BaseScorer
-from ._label_channel import LabelChannel, checked_classes, checked_reports, steps_to_last
+from ._label_channel import reported_codes, steps_to_last
 
 NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval
 _N_GROUPS = 20  # groups of users; the jackknife leaves out one group at a time
@@ -93,8 +93,9 @@ def label_dp_score(
     reports: ArrayLike,
     predictions: ArrayLike,
     *,
-    epsilon: float,
-    classes: ArrayLike,
+    epsilon: float | None = None,
+    classes: ArrayLike | None = None,
+    oracle: Any = None,
     sample_weight: ArrayLike | None = None,
     return_error: bool = False,
 ) -> Any:
@@ -126,10 +127,12 @@ def label_dp_score(
         For "neg_brier_score" and "neg_log_loss", probabilities in the order of the sorted classes.
         For "roc_auc", numbers that increase with the probability of the second class. For all other
         metrics, predicted labels.
-    epsilon : float
-        The privacy budget with which the reports were randomized, > 0.
-    classes : array-like of shape (n_classes,)
-        All possible labels.
+    epsilon : float, default=None
+        The privacy budget with which the reports were randomized, > 0. Required without an oracle.
+    classes : array-like of shape (n_classes,), default=None
+        All possible labels. Required without an oracle.
+    oracle : MatrixOracle or oracle of a ResponseDesign, default=None
+        The oracle of the reports, which are then numbers of its outputs.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each user.
     return_error : bool, default=False
@@ -177,15 +180,14 @@ def label_dp_score(
     """
     label_metric = _metric(metric)
     name = f"The score {metric!r} on randomized labels"
-    reported = checked_reports(reports, name)
-    channel = LabelChannel(epsilon, checked_classes(classes, name), reported[:1].size or 1)
+    channel, codes = reported_codes(reports, epsilon, classes, oracle, name)
     n_classes = len(channel.classes)
     if label_metric.is_binary and n_classes > 2:
         raise ValueError(
             f'The score {metric!r} is for two classes, got {n_classes} classes. Use "accuracy", '
             '"balanced_accuracy", "neg_brier_score" or "neg_log_loss".'
         )
-    labels = channel.corrected(channel.encode(reported, name))
+    labels = channel.corrected(codes)
     predicted = np.asarray(predictions)
     shape = (len(labels), n_classes) if label_metric.needs == "probabilities" else (len(labels),)
     if predicted.shape != shape:
@@ -267,7 +269,11 @@ def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarr
 
 
 def make_label_dp_scorer(
-    metric: str = "neg_log_loss", *, epsilon: float | None = None, classes: ArrayLike | None = None
+    metric: str = "neg_log_loss",
+    *,
+    epsilon: float | None = None,
+    classes: ArrayLike | None = None,
+    oracle: Any = None,
 ) -> LabelDPScorer:
     """Return a scorer of classifiers that uses randomized labels, for searches.
 
@@ -288,6 +294,8 @@ def make_label_dp_scorer(
         :class:`LabelDPClassifier`.
     classes : array-like of shape (n_classes,), default=None
         All possible labels. If None, the classes of the classifier.
+    oracle : MatrixOracle or oracle of a ResponseDesign, default=None
+        The oracle of the reports, instead of `epsilon` and `classes`.
 
     Returns
     -------
@@ -319,15 +327,18 @@ def make_label_dp_scorer(
     {'estimator__C': 1.0}
     """
     _metric(metric)
-    return LabelDPScorer(metric, epsilon, classes)
+    return LabelDPScorer(metric, epsilon, classes, oracle)
 
 
 class LabelDPScorer(BaseScorer):
     """A scorer on randomized labels; see :func:`make_label_dp_scorer`."""
 
-    def __init__(self, metric: str, epsilon: float | None, classes: Any) -> None:
+    def __init__(
+        self, metric: str, epsilon: float | None, classes: Any, oracle: Any = None
+    ) -> None:
         super().__init__()
         self.metric: str = metric
+        self.oracle: Any = oracle
         self.epsilon: float | None = epsilon
         self.classes: Any = classes
 
@@ -336,15 +347,17 @@ class LabelDPScorer(BaseScorer):
     ) -> float:
         model = _label_classifier(estimator)
         epsilon = self.epsilon
+        oracle = self.oracle
         reports = y
-        if epsilon is None:
+        if epsilon is None and oracle is None:
             if model is None:
                 raise ValueError(
                     f"{self!r} needs the epsilon with which the labels were randomized, but "
                     f"{type(estimator).__name__} has none. Pass epsilon=, or score a "
                     "LabelDPClassifier."
                 )
-            epsilon = model.epsilon
+            oracle = model.oracle
+            epsilon = model.epsilon if oracle is None else None
             if model.input == "values":
                 try:
                     reports = model._privatize_held_out(y)
@@ -357,16 +370,25 @@ class LabelDPScorer(BaseScorer):
                         self._warn_once(message, UserWarning)
                     raise
         predictions = _predictions(_metric(self.metric), estimator, X)
-        classes = estimator.classes_ if self.classes is None else self.classes
-        options = {"epsilon": epsilon, "classes": classes, "sample_weight": sample_weight}
-        return label_dp_score(self.metric, reports, predictions, **options)
+        classes = self.classes
+        if classes is None and oracle is None:
+            classes = estimator.classes_
+        return label_dp_score(
+            self.metric,
+            reports,
+            predictions,
+            epsilon=epsilon,
+            classes=classes,
+            oracle=oracle,
+            sample_weight=sample_weight,
+        )
 
     @property
     def __name__(self) -> str:
         return f"{self.metric} on randomized labels"
 
     def __repr__(self) -> str:
-        optional = {"epsilon": self.epsilon, "classes": self.classes}
+        optional = {"epsilon": self.epsilon, "classes": self.classes, "oracle": self.oracle}
         options = "".join(f", {k}={value!r}" for k, value in optional.items() if value is not None)
         return f"make_label_dp_scorer({self.metric!r}{options})"
 

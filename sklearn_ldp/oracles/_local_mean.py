@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -17,7 +16,15 @@ from .._core.domains import NumberDomain
 from .._core.fitting import BaseCollector, Collected, PlannedEstimate, inherit_survey_parameters
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
-from .._core.statistics import Means, at_level, check_level, check_of, describe_nothing, rows_of
+from .._core.statistics import (
+    Means,
+    at_level,
+    check_level,
+    check_of,
+    critical_at_all_times,
+    describe_nothing,
+    rows_of,
+)
 from ._base import OneColumn
 
 
@@ -74,7 +81,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         return len(self.mean)
 
     def confidence_interval(
-        self, level: float = 0.95, *, of: str = "users"
+        self, level: float = 0.95, *, of: str = "users", at_all_times: bool | int = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return confidence intervals of the means, within the bounds.
 
@@ -85,6 +92,10 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         of : {"users", "population"}, default="users"
             Whether the interval covers the mean of the users or of a population, see
             :mod:`sklearn_ldp.inference`.
+        at_all_times : bool or int, default=False
+            Whether the level is the probability that the intervals of *all* looks at a growing
+            collection cover their means. A number is the number of users at which the intervals
+            are narrowest; choose it before the first look. True: 1,000.
 
         Returns
         -------
@@ -94,12 +105,13 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         Raises
         ------
         ValueError
-            If the level is not in [0.5, 1), or `of` is something else.
+            If the level is not in [0.5, 1), or `of` or `at_all_times` is something else.
         """
         check_level(level)
         check_of(of)
         error = self.standard_error if of == "users" else self.population_error
-        half_width = ndtri(0.5 + level / 2) * error
+        critical = critical_at_all_times(level, self.n_samples, at_all_times)
+        half_width = critical * error
         minimum, maximum = self.bounds
         # The interval of a mean outside of the bounds is more than a single point.
         low = np.minimum(self.mean - half_width, maximum - half_width / 4)
@@ -279,7 +291,9 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         """The standard error with respect to the mean of the users who reported."""
         return float(self.estimate_.standard_error[0])
 
-    def confidence_interval(self, level: float = 0.95, *, of: str = "users") -> tuple[float, float]:
+    def confidence_interval(
+        self, level: float = 0.95, *, of: str = "users", at_all_times: bool | int = False
+    ) -> tuple[float, float]:
         """Return a confidence interval of the mean, within the bounds.
 
         Parameters
@@ -289,6 +303,10 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         of : {"users", "population"}, default="users"
             Whether the interval covers the mean of the users or of a population, see
             :mod:`sklearn_ldp.inference`.
+        at_all_times : bool or int, default=False
+            Whether the level is the probability that the intervals of *all* looks at a growing
+            collection cover the mean. A number is the number of users at which the intervals
+            are narrowest; choose it before the first look. True: 1,000.
 
         Returns
         -------
@@ -298,9 +316,9 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         Raises
         ------
         ValueError
-            If the level is not in [0.5, 1), or `of` is something else.
+            If the level is not in [0.5, 1), or `of` or `at_all_times` is something else.
         """
-        low, high = self.estimate_.confidence_interval(level, of=of)
+        low, high = self.estimate_.confidence_interval(level, of=of, at_all_times=at_all_times)
         return float(low[0]), float(high[0])
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:

@@ -255,7 +255,7 @@ class Plan:
                 "a survey. Make a Plan(oracle) for each column."
             )
         numbers = _numbers("n_users", n_users)
-        critical = np.vectorize(critical_of_look)(self.level, numbers, n_narrowest)
+        critical = critical_of_look(self.level, numbers, n_narrowest)
         column = self._columns[None]
         return _plain(critical * column.mean_std / np.sqrt(numbers) + column.half_count / numbers)
 

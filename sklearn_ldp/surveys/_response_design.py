@@ -65,6 +65,7 @@ class ResponseDesign(Tagged, tag="response-design"):
     See Also
     --------
     sklearn_ldp.inference.mean_by_answer : An outcome by the answer.
+    sklearn_ldp.learning.LabelDPClassifier : Predicts the answer from features.
 
     References
     ----------

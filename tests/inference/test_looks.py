@@ -5,10 +5,13 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from sklearn_ldp import GRR, FrequencyEstimate, NormSub
+from benchmarks.accuracy.noisy_counts import looks_at_means
+from sklearn_ldp import GRR, FrequencyEstimate, LocalMean, NormSub
 from sklearn_ldp._core.noise import Noise
 from sklearn_ldp._core.statistics._confidence import critical_of_look
+from sklearn_ldp.inference import mean_by_answer
 from sklearn_ldp.inspection import EstimateReport
+from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import top_k
 
 ORACLE = GRR(1.0, categories=["no", "yes"], random_state=0)
@@ -122,3 +125,42 @@ def test_intervals_that_cannot_be_valid_at_all_times_are_refused():
     unknown = FrequencyEstimate.from_counts([5, 6], std=1.0, n_samples=11)
     with pytest.raises(ValueError, match="For intervals at all times the distribution"):
         unknown.confidence_interval(at_all_times=True)
+
+
+# -- means ------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["LocalMean", "mean_by_answer"])
+def test_looks_at_means(kind, seed):
+    """120 collections with 40 looks: fails in less than 1 of 10,000 seeds.
+
+    Negative control: ordinary intervals miss at some look in more than 10 %.
+    """
+    for missed in looks_at_means(kind, 120, 40, np.random.default_rng(seed)).values():
+        ordinary, at_all_looks = missed.any(axis=2).mean(axis=1)
+        assert at_all_looks < 0.05 + 4 * np.sqrt(0.0475 / 120)
+        assert ordinary > 0.1
+
+
+def test_means_of_all_looks_are_wider_ordinary_ones():
+    values = [1.0, 4.0, 9.0] * 400
+    groups = np.repeat(["few", "many"], [300, 900])
+    oracle = LocalMean(1.0, bounds=(0, 10), random_state=0)
+    means = estimate_by_group(oracle, values, groups)
+    low, high = means.confidence_interval(0.95, at_all_times=500)
+    critical = np.array([critical_of_look(0.95, n, 500) for n in (300, 900)])
+    np.testing.assert_allclose(high - low, 2 * critical * means.standard_error)
+    oracle.fit(values)
+    low, high = oracle.confidence_interval(0.95, of="population", at_all_times=True)
+    expected = critical_of_look(0.95, 1_200, 1_000) * oracle.estimate_.population_error[0]
+    assert (high - low) / 2 == pytest.approx(expected)
+
+
+def test_means_by_answer_of_all_looks_are_ordinary_ones_of_a_larger_level():
+    answers = np.repeat(["no", "yes"], [1_400, 600])
+    means = mean_by_answer(np.arange(2_000.0) % 7, ORACLE.privatize(answers), ORACLE)
+    level = 1 - 2 * ndtr(-critical_of_look(0.95, 2_000, 500))
+    wide = means.confidence_interval(0.95, at_all_times=500)
+    for pair in zip(wide, means.confidence_interval(level), strict=True):
+        np.testing.assert_allclose(*pair)
+    with pytest.raises(ValueError, match="at_all_times must be True, False or an integer >= 1"):
+        means.confidence_interval(at_all_times=-1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.accuracy.noisy_counts import covered
 from sklearn_ldp import (
     GRR,
     OUE,
@@ -95,38 +96,14 @@ def test_epsilon_is_the_parameter_of_central_privacy():
 
 
 # -- statements -------------------------------------------------------------------------------
-def coverages(kind, stated, d, seed, n_repeats=300):
-    """How often intervals cover: single, simultaneous, totals, and differences of two releases."""
-    rng = np.random.default_rng(seed)
-    std = np.exp(rng.uniform(1, 3, d))
-    counts = rng.multinomial(20_000, rng.dirichlet(np.ones(d))) + 400.0
-    n = counts.sum()
-    truth = counts / n
-    totals = np.zeros((2, d))
-    totals[0, : d // 2 + 1] = 1
-    totals[1, d // 2 :] = 1
-    noise = AddedNoise(kind, std).draw(2 * n_repeats, rng)
-    covered = np.zeros((n_repeats, 4))
-    for i in range(n_repeats):
-        one, other = (release(stated, std, counts + noise[j], n) for j in (i, n_repeats + i))
-        low, high = one.confidence_interval(0.9)
-        covered[i, 0] = np.mean((low[0] <= truth) & (truth <= high[0]))
-        low, high = one.confidence_interval(0.9, simultaneous=True)
-        covered[i, 1] = np.all((low[0] <= truth) & (truth <= high[0]))
-        low, high = one.confidence_interval(0.9, totals)
-        covered[i, 2] = np.mean((low[0] <= totals @ truth) & (totals @ truth <= high[0]))
-        low, high = (one - other).confidence_interval(0.9, of="users", simultaneous=True)
-        covered[i, 3] = np.all((low[0] <= 0) & (high[0] >= 0))
-    return covered.mean(axis=0), covered.std(axis=0) / np.sqrt(n_repeats)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 20, 100])
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 def test_intervals_cover(kind, d, seed):
     """Each of the 48 means is above .9 less four standard errors, which fails in 1 of 600."""
-    means, errors = coverages(kind, kind, d, seed)
-    assert np.all(means > 0.9 - 4 * np.maximum(errors, 0.005))
+    shares = covered(kind, kind, d, 0.9, 300, np.random.default_rng(seed))
+    errors = shares.std(axis=0) / np.sqrt(300)
+    assert np.all(shares.mean(axis=0) > 0.9 - 4 * np.maximum(errors, 0.005))
 
 
 def test_simultaneous_intervals_of_laplace_noise_cover(seed):
@@ -134,16 +111,12 @@ def test_simultaneous_intervals_of_laplace_noise_cover(seed):
 
     Negative control: intervals of normal noise cover in less than half of the releases.
     """
-    rng = np.random.default_rng(seed)
-    counts, n = np.full(101, 300.0), 30_300
-    noisy = counts + AddedNoise("laplace", np.full(101, 20.0)).draw(200, rng)
-    covered = {}
-    for kind in ("laplace", "normal"):
-        estimates = release(kind, 20.0, noisy, np.full(200, n))
-        low, high = estimates.confidence_interval(0.9, simultaneous=True)
-        covered[kind] = np.all((low <= 300 / n) & (300 / n <= high), axis=1).mean()
-    assert covered["laplace"] > 0.9 - 4 * np.sqrt(0.09 / 200)
-    assert covered["normal"] < 0.5
+    shares = {
+        stated: covered("laplace", stated, 101, 0.9, 200, np.random.default_rng(seed))[:, 1].mean()
+        for stated in ("laplace", "normal")
+    }
+    assert shares["laplace"] > 0.9 - 4 * np.sqrt(0.09 / 200)
+    assert shares["normal"] < 0.5
 
 
 def test_single_intervals_are_quantiles_of_the_noise():
@@ -223,6 +196,24 @@ def test_empirical_bayes_uses_the_likelihood(seed):
     assert errors[0] < 0.7 * errors[1]
 
 
+def test_a_curve_that_does_not_fit_laplace_counts_has_no_weight(seed):
+    """Every seventh of 64 counts is five times as large, which is no smooth curve.
+
+    The curve's weight is below .0001 in eight of eight seeds. Negative control: the weight of a
+    curve that does fit is above .9999 in all of them.
+    """
+    rng = np.random.default_rng(seed)
+    spikes = np.where(np.arange(64) % 7 == 0, 500.0, 100.0)
+    smooth = 200 + 100 * np.sin(np.arange(64) / 10)
+    weights = []
+    for counts in (spikes, smooth):
+        noisy = counts + rng.laplace(size=64) * 40 / np.sqrt(2)
+        estimate = release("laplace", 40.0, noisy, counts.sum())
+        weights.append(EmpiricalBayes(ordered=True).fit(estimate).curve_weight_[0])
+    assert weights[0] < 0.1
+    assert weights[1] > 0.5
+
+
 @pytest.mark.parametrize("search", [SyntheticSearch(random_state=0), HeldOutSearch(random_state=0)])
 def test_searches_draw_the_noise(search):
     result = search.fit(release()).estimate_
@@ -273,13 +264,13 @@ def test_whole_counts_need_a_number_of_users():
         ),
         ({"noise": "laplace", "epsilon": 0.0}, "needs epsilon > 0 and sensitivity > 0"),
         ({"noise": "laplace", "epsilon": 1, "sensitivity": -1}, "epsilon > 0 and sensitivity > 0"),
-        ({"noise": "laplace", "std": [1.0, 2.0, 3.0]}, "one for each of the 2 counts"),
-        ({"noise": "laplace", "std": np.eye(2)}, "Only normal noise may have a covariance"),
+        ({"noise": "laplace", "std": [1.0, 2.0, 3.0]}, "a number for each of the 2 counts"),
+        ({"noise": "laplace", "std": np.eye(2)}, 'or with noise="normal" a covariance'),
         ({"noise": "normal", "std": [[1.0, 2.0], [2.0, 1.0]]}, "not a covariance matrix"),
         ({"noise": "normal", "std": [[1.0, 0.5], [0.0, 1.0]]}, "not a covariance matrix"),
         ({"noise": "discrete-normal", "std": 0.5}, "needs a finite std >= 1"),
         ({"noise": "laplace", "std": -1.0}, "needs a finite std >= 0"),
-        ({"std": [1.0, 2.0]}, "Several standard deviations need the distribution as well"),
+        ({"std": [1.0, 2.0]}, "or with noise= a number for each of the 2"),
         ({"epsilon": 1.0}, "Pass p= and q= for counts of reports"),
     ],
 )

@@ -107,14 +107,15 @@ def test_slopes_are_derivatives(kind):
     channel = LabelChannel(0.8, np.arange(n_classes))
     codes = rng.permuted(np.tile(np.arange(n_classes), (30, 1)), axis=1)
     codes = codes[:, :2] if kind == "sets" else codes[:, 0]
-    is_report = True if kind == "sets" else codes == 0  # the labels of the others are known
-    q, signal = np.where(is_report, channel.q, 1e-300), np.where(is_report, channel.signal, 1.0)
+    chances = channel.likelihoods(codes)
+    if kind != "sets":
+        chances[codes > 0] = np.eye(n_classes)[codes[codes > 0]]  # labels that are known
     scores = rng.normal(size=(30, 1 if n_classes == 2 else n_classes)) * 2
-    objective = report_likelihood(codes, q, signal, n_classes)
+    objective = report_likelihood(chances)
     loss, slope = objective(scores)
     both = np.column_stack([np.zeros(30), scores]) if n_classes == 2 else scores
-    P = np.take_along_axis(softmax(both, axis=1), codes.reshape(30, -1), axis=1).sum(axis=1)
-    np.testing.assert_allclose(loss, -np.log(q + signal * P))
+    likelihood = np.sum(chances * softmax(both, axis=1), axis=1)
+    np.testing.assert_allclose(loss, -np.log(likelihood))
     for column in range(scores.shape[1]):
         step = np.zeros_like(scores)
         step[:, column] = 1e-6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,7 @@ def noise_of_counts(
             f"and epsilon={epsilon!r}. Pass p= and q= for counts of reports, or std= for noisy "
             "numbers of users, if possible with their distribution noise=, or noise= and epsilon=."
         )
-    if kind is None:
-        if not (isinstance(std, Real) and 0 <= float(std) < np.inf):
-            raise ValueError(
-                f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}. Several "
-                'standard deviations need the distribution as well, such as noise="normal".'
-            )
-        return std
-    if kind not in NOISE_KINDS:
+    if kind is not None and kind not in NOISE_KINDS:
         names = ", ".join(map(repr, NOISE_KINDS))
         raise ValueError(f"FrequencyEstimate.from_counts got noise={kind!r}. Use one of {names}.")
     if epsilon is not None:
@@ -56,15 +48,18 @@ def noise_of_counts(
         std = std_of_noise(kind, budgets, scale.item())
     deviations = as_numbers(std, kinds="iuf")
     is_matrix = deviations.ndim == 2
-    shapes: list[tuple[int, ...]] = [(), (n_categories,)]
-    if kind == _MATRIX_KIND:
-        shapes.append((n_categories, n_categories))
-    if deviations.shape not in shapes or not np.all(np.isfinite(deviations)):
+    least = 1.0 if kind == "discrete-normal" else 0.0
+    n_dimensions = {None: 1, _MATRIX_KIND: 3}.get(kind, 2)
+    shapes = [(), (n_categories,), (n_categories, n_categories)][:n_dimensions]
+    is_finite = deviations.shape in shapes and np.all(np.isfinite(deviations))
+    if not is_finite or not (is_matrix or np.all(deviations >= least)):
         raise ValueError(
-            f"FrequencyEstimate.from_counts needs finite standard deviations std=, one for all or "
-            f"one for each of the {n_categories} counts, got {std!r:.80}. Only normal noise may "
-            "have a covariance matrix."
+            f"FrequencyEstimate.from_counts needs a finite std >= {least:g}, got {std!r:.80}. Pass "
+            f"one number, or with noise= a number for each of the {n_categories} counts, or with "
+            f'noise="{_MATRIX_KIND}" a covariance matrix.'
         )
+    if kind is None:
+        return std
     if is_matrix:
         smallest = np.linalg.eigvalsh((deviations + deviations.T) / 2).min()
         if not np.allclose(deviations, deviations.T) or smallest < -1e-9 * np.abs(deviations).max():
@@ -73,12 +68,6 @@ def noise_of_counts(
                 "Pass a symmetric, positive semidefinite matrix."
             )
         return AddedNoise(kind, np.sqrt(np.diag(deviations)), deviations)
-    least = 1.0 if kind == "discrete-normal" else 0.0
-    if np.any(deviations < least):
-        raise ValueError(
-            f'FrequencyEstimate.from_counts needs a finite std >= {least:g} of "{kind}" noise, got '
-            f"{std!r:.80}."
-        )
     return AddedNoise(kind, np.broadcast_to(deviations, (n_categories,)).copy())
 
 

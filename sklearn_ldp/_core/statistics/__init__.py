@@ -3,6 +3,7 @@
 from ._combined import combine
 from ._confidence import (
     confidence_interval,
+    critical_at_all_times,
     critical_of_look,
     level_of_each,
     narrowest,

@@ -108,8 +108,16 @@ def narrowest(at_all_times: bool | int) -> int | None:
     return int(at_all_times)
 
 
-def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
-    """Return the half width of an interval of a confidence sequence, in standard errors.
+def critical_at_all_times(level: float, n_users: Any, at_all_times: bool | int) -> Any:
+    """Return the number of standard errors of an interval, at one look or at all looks."""
+    n_narrowest = narrowest(at_all_times)
+    if n_narrowest is None:
+        return two_sided(level)
+    return critical_of_look(level, np.maximum(n_users, 1), n_narrowest)
+
+
+def critical_of_look(level: float, n_users: Any, n_narrowest: int) -> Any:
+    """Return the number of standard errors of an interval of a confidence sequence.
 
     A confidence sequence has one interval for each number of users, and all of them cover the
     truth simultaneously. So an analyst may look at a growing collection at any time.
@@ -128,7 +136,7 @@ def critical_of_look(level: float, n_users: float, n_narrowest: int) -> float:
     squared = (1 - level) ** 2
     best = -float(lambertw(-squared / math.e, -1).real) - 1
     x = n_users * best / n_narrowest
-    return float(np.sqrt((1 + 1 / x) * np.log((1 + x) / squared)))
+    return np.sqrt((1 + 1 / x) * np.log((1 + x) / squared))
 
 
 def level_of_look(level: float, n_categories: int, n_users: float, n_narrowest: int) -> float:

@@ -15,6 +15,7 @@ from ..common.text import labelled_lines
 from ..common.typing import DataFrame
 from ..domains.values import named_missing
 from ..report_page import Reported
+from ._confidence import critical_at_all_times
 from ._described import POPULATION, describe_nothing, rows_of
 from ._intervals import ConfidenceInterval
 from ._statements import at_level, check_level
@@ -219,13 +220,19 @@ class MeansByAnswer(Means):
         lines = labelled_lines(named_missing(self.categories).tolist(), numbers)
         return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
 
-    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
+    def confidence_interval(
+        self, level: float = 0.95, *, at_all_times: bool | int = False
+    ) -> ConfidenceInterval:
         """Return individual confidence intervals of the means, by Fieller's method.
 
         Parameters
         ----------
         level : float, default=0.95
             Probability that an interval covers the mean of the population.
+        at_all_times : bool or int, default=False
+            Whether the level is the probability that the intervals of *all* looks at a growing
+            collection cover the mean. A number is the number of people at which the intervals
+            are narrowest; choose it before the first look. True: 1,000.
 
         Returns
         -------
@@ -237,7 +244,8 @@ class MeansByAnswer(Means):
         # variance is too small if the sum is small. Like the interval of Agresti and Coull for a
         # proportion, the variance counts u**2 / 2 more reports of each extreme outcome.
         check_level(level)
-        u = ndtri(0.5 + level / 2)
+        n_people = sum(len(z) for _, z, _ in self._parts)
+        u = float(critical_at_all_times(level, n_people, at_all_times))
         outcomes = np.array([(z.min(), z.max()) for _, z, _ in self._parts])
         extremes = np.array([outcomes[:, 0].min(), outcomes[:, 1].max()])
         sums = products = np.zeros(len(self.values))

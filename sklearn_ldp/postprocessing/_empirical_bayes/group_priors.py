@@ -24,7 +24,7 @@ from scipy.fft import dct, idct
 from scipy.special import expit, logsumexp
 
 from ..._core.common.locks import cached_property
-from ..._core.numerics.deconvolution import Law, NormalLaw
+from ..._core.numerics.deconvolution import CountLaw, Law, NormalLaw
 from .hints import Partition
 
 # The constants of the prior (_EMPTY to FEWEST, _POWERS, _SPREADS, the directions below), of hints,
@@ -359,12 +359,14 @@ def _weights(
     if curve is not None:
         curve_score = curve.log_likelihood - estimates.log_likelihood()
         if not isinstance(estimates.law, NormalLaw):
-            # The curve assumes normal estimates. The likelihood of equal frequencies under both
-            # distributions corrects its score.
-            z = estimates.z
-            mean = np.array([curve.means.mean()])
-            curve_score += estimates.law.log_density(z, mean).sum()
-            curve_score -= NormalLaw(estimates.growth).log_density(z, mean).sum()
+            # The curve assumes normal estimates. Its likelihood under both distributions corrects
+            # its score. A small count has no likelihood at a negative frequency, so its score is
+            # corrected at equal frequencies.
+            means = curve.means[:, None]
+            if isinstance(estimates.law, CountLaw):
+                means = np.full_like(means, curve.means.mean())
+            curve_score += estimates.law.log_density(estimates.z, means).sum()
+            curve_score -= NormalLaw(estimates.growth).log_density(estimates.z, means).sum()
         if experts:
             scores += np.log(1 - _CURVE)
             curve_score += np.log(_CURVE)
