@@ -95,7 +95,7 @@ def test_epsilon_is_the_parameter_of_central_privacy():
 
 
 # -- statements -------------------------------------------------------------------------------
-def coverages(kind, stated, d, seed, n_repeats=300):
+def coverages(kind, stated, d, seed, n_repeats=150):
     """How often intervals cover: single, simultaneous, totals, and differences of two releases."""
     rng = np.random.default_rng(seed)
     std = np.exp(rng.uniform(1, 3, d))
