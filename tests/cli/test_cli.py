@@ -845,7 +845,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     write_values(domain, [*[row[:3] for row in rows], "new"])
     for extra, fragments in (
         (["--queries", "groups:none"], ["the columns are kind"]),
-        *((["--queries", bad], ["--queries must be one of full, sets:SHARE"]) for bad in BAD_QUERIES),
+        *((["--queries", bad], ["--queries must be one of full, sets"]) for bad in BAD_QUERIES),
         (
             ["--queries", "top:5", "--post", "norm-sub"],
             ["--queries needs a single column and --post"],
