@@ -42,10 +42,10 @@ demo: $(VENV)/.demo ## the main job on real data: estimate, post-process, let a 
 	@$(BIN) -m sklearn_ldp demo $(DEMO_ARGS)
 
 test: $(VENV)/.test ## the quick tests and the doctests (two minutes on two cores)
-	@$(PYTEST) $(XDIST) -m "not slow and not pages" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
+	@$(PYTEST) $(XDIST) --durations=20 -m "not slow and not pages" --doctest-modules sklearn_ldp tests $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test ## the slow tests: long statistical tests, and many examples of each property
-	@$(PYTEST) $(XDIST) -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
+	@$(PYTEST) $(XDIST) --durations=20 -m "slow or hypothesis" --hypothesis-profile thorough tests $(PYTEST_ARGS)
 
 test-versions: $(VENV)-oldest/.versions $(VENV)-newest/.versions ## the quick tests with the oldest and the newest supported versions
 	@$(call quick_tests,$(VENV)-oldest)

@@ -132,7 +132,7 @@ def test_every_lock_of_the_package_is_renewed():
     assert issubclass(locks.cached_property, functools.cached_property)
 
 
-@pytest.mark.parametrize("n_forks", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_forks", [6, pytest.param(60, marks=pytest.mark.slow)])
 def test_forks_under_load(n_forks, tmp_path):
     """Threads add, save, pickle and privatize all the time; each child does all of it."""
     server, oracle = Aggregator(ORACLE), OLH(1.0, categories=16).fit(np.arange(16))

@@ -80,7 +80,7 @@ def measure(counts: np.ndarray, oracle: Any, n_runs: int) -> np.ndarray:
 
 def main(quick: bool) -> None:
     """Print the table."""
-    n_runs, cells, names, rows = (20 if quick else 40), {}, populations(), []
+    n_runs, cells, names, rows = (10 if quick else 40), {}, populations(), []
     for (name, oracle), epsilon in product(ORACLES.items(), EPSILONS):
         for i, (population, counts) in enumerate(names.items()):
             asked = oracle.set_params(epsilon=epsilon, categories=len(counts))
@@ -102,5 +102,5 @@ def row(name: str, cells: list[np.ndarray]) -> list[str]:
 
 if __name__ == "__main__":
     parser = command(__doc__, __spec__)
-    parser.add_argument("--quick", action="store_true", help="half of the collections")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the collections")
     main(parser.parse_args().quick)

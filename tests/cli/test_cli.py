@@ -845,7 +845,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     write_values(domain, [*[row[:3] for row in rows], "new"])
     for extra, fragments in (
         (["--queries", "groups:none"], ["the columns are kind"]),
-        *((["--queries", bad], ["--queries must be of"]) for bad in BAD_QUERIES),
+        *((["--queries", bad], ["--queries must be one of full, sets"]) for bad in BAD_QUERIES),
         (
             ["--queries", "top:5", "--post", "norm-sub"],
             ["--queries needs a single column and --post"],
@@ -859,7 +859,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
     assert_fails(["estimate", values, "--queries", "groups:kind"], capsys, "needs a histogram")
     write_values(path, ["value,count", "a,10", "b,20"])
     argv = ["estimate", path, "--queries", "groups:kind"]
-    assert_fails(argv, capsys, "the columns are those of values and counts alone")
+    assert_fails(argv, capsys, "the columns are only the columns of values and counts")
 
 
 # -- what a newcomer writes -------------------------------------------------------------------

@@ -222,7 +222,7 @@ def interrupted_at(number, act):
         return local
 
     def trace(frame, event, _):
-        return local if "storage" in frame.f_code.co_filename else None
+        return local if "aggregation" in frame.f_code.co_filename else None
 
     sys.settrace(trace)
     try:

@@ -497,7 +497,7 @@ def test_a_second_process_waits(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
-@pytest.mark.parametrize("n_kills", [10, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [10, pytest.param(400, marks=pytest.mark.slow)])
 def test_kills(n_kills, tmp_path):
     """No second permanent report of a value, no report beyond the cap, no unreadable file."""
     done = kills(tmp_path, n_kills)

@@ -321,7 +321,7 @@ def race(tmp_path, n_processes, n_rounds, is_broken=False, seed=0):
 
 @forking
 @pytest.mark.parametrize(
-    ("n_processes", "n_rounds"), slow_but([(4, 2)], [(4, 2), (2, 200), (10, 200)])
+    ("n_processes", "n_rounds"), slow_but([(4, 2)], [(4, 2), (2, 100), (10, 50)])
 )
 def test_nothing_is_lost(tmp_path, n_processes, n_rounds):
     assert race(tmp_path, n_processes, n_rounds) == 0

@@ -101,8 +101,8 @@ def test_epsilon_is_the_parameter_of_central_privacy():
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 def test_intervals_cover(kind, d, seed):
     """Each of the 48 means is above .9 less four standard errors, which fails in 1 of 600."""
-    shares = covered(kind, kind, d, 0.9, 300, np.random.default_rng(seed))
-    errors = shares.std(axis=0) / np.sqrt(300)
+    shares = covered(kind, kind, d, 0.9, 150, np.random.default_rng(seed))
+    errors = shares.std(axis=0) / np.sqrt(150)
     assert np.all(shares.mean(axis=0) > 0.9 - 4 * np.maximum(errors, 0.005))
 
 

@@ -138,8 +138,10 @@ def test_an_uncommon_budget_is_solved_between_its_neighbours(worst_case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.21, 0.9, 4.9, 5.1, 7.9])
-@pytest.mark.parametrize("worst_case", [1.001, 1.5, 10])
+@pytest.mark.parametrize(
+    ("epsilon", "worst_case"),
+    [(0.21, 1.5), (0.9, 1.001), (0.9, 10), (4.9, 1.001), (4.9, 1.5), (5.1, 10), (7.9, 1.5)],
+)
 def test_any_budget_and_any_worst_case_have_a_channel(epsilon, worst_case):
     capped = MeanMechanism(solved_table(epsilon, worst_case))
     least = MeanMechanism(solved_table(epsilon, 1.0)).worst_variance

@@ -64,20 +64,25 @@ def oracle_estimates():
 @pytest.mark.slow
 @over_needy
 def test_given_noise_is_as_good_as_that_of_the_estimate(post):
-    """Bit for bit, whether it is the oracle's own or the same p, q and number of users."""
+    """Bit for bit, whether it is the oracle's own or the same p, q and number of users.
+
+    Only EmpiricalBayes also uses the distribution of the reports. That distribution is part of an
+    oracle's noise but not of a NoiseModel, so the results differ by less than 0.001.
+    """
     for estimate in oracle_estimates():
         own = estimate.noise
         expected = clone(post).fit(estimate)
         for noise in (own, NoiseModel(own.p, own.q, own.n_samples)):
             given_noise = clone(post).set_params(noise=noise)
             result = given_noise.fit_transform(estimate.values)
-            np.testing.assert_array_equal(result, expected.estimate_.values)
+            atol = 1e-3 if noise is not own and isinstance(post, EmpiricalBayes) else 0
+            np.testing.assert_allclose(result, expected.estimate_.values, rtol=0, atol=atol)
             other = estimate.with_values(estimate.values, noise=NoiseModel(0.9, 0.4, 17))
             np.testing.assert_array_equal(given_noise.fit_transform(other), result)
         # Negative control: other noise gives other results.
         wrong = NoiseModel(own.p - 0.7 * (own.p - own.q), own.q, own.n_samples)
         other = clone(post).set_params(noise=wrong).fit_transform(estimate.values)
-        assert (other != result).any()
+        assert np.abs(other - result).max() > atol
 
 
 @pytest.mark.parametrize("post", [BaseCut(), NormHyb(), EmpiricalBayes(), NPMLE(), Smooth()])

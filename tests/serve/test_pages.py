@@ -143,7 +143,7 @@ def test_an_answer_while_the_server_is_down_counts_once(browser, tmp_path):
     assert patience(lambda: "has answered" in said(browser))
     assert browser.js("document.getElementById('form').hidden")
     code, text = end(process)
-    assert (code, "the last 1 reports are sealed" in text) == (0, True)
+    assert (code, "the last 1 reports are sealed" in text) == (130, True)
     assert browser.complaints() == []
 
 
@@ -200,7 +200,7 @@ def test_open_answers_and_refusals(browser, tmp_path):
     process, _ = start(tmp_path, *other, "--open", "--oracle", "olh")
     browser.js("document.querySelector('input').value = 'mauve'")
     browser.js("document.getElementById('send').click()")
-    assert patience(lambda: "does not take this report (409)" in said(browser))
+    assert patience(lambda: "refused this report (409)" in said(browser))
     assert not browser.js("document.getElementById('form').hidden")
     end(process)
 

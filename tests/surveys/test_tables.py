@@ -451,25 +451,57 @@ def test_views_without_users_are_no_reason_to_fail(n_columns, epsilon, n_users):
     assert all(len(table) == 1 for table in tables.values())
 
 
+def planned_surveys(n_surveys):
+    """Yield the oracle and the number of users of surveys that are drawn at random."""
+    rng = np.random.default_rng(0)
+    for _ in range(n_surveys):
+        n_columns, size = int(rng.integers(2, 17)), int(rng.choice([2, 2, 3, 5]))
+        epsilon, n_users = rng.uniform(0.3, 6), int(10 ** rng.uniform(2, 5))
+        domains = {f"q{j}": size for j in range(n_columns)}
+        oracle = MarginalOracle(epsilon, domains=domains, expected_n_users=n_users, random_state=0)
+        yield oracle, n_users
+
+
+def shares_of_pairs(oracle):
+    """Return the probability of each pair of columns that a user reports on it."""
+    mechanism = oracle.protocol().mechanism
+    shares = dict.fromkeys(combinations(range(len(oracle.domains)), 2), 0.0)
+    for view, probability in zip(mechanism.views, mechanism.probabilities, strict=True):
+        for pair in combinations(view.columns, 2):
+            shares[pair] += probability
+    return np.array(list(shares.values()))
+
+
 @pytest.mark.slow
 def test_no_plan_fails():
     """Every table has an estimate, or the plan is refused; a plan leaves out one of 1,000 draws.
 
-    More than eight of 1,000 draws lack a table with a probability below 1e-4.
+    The probabilities are exact. The negative control has a tenth of the users.
     """
-    rng, lacking, refused = np.random.default_rng(0), 0, 0
-    for _ in range(1000):
-        n_columns, size = int(rng.integers(2, 17)), int(rng.choice([2, 2, 3, 5]))
-        epsilon, n_users = rng.uniform(0.3, 6), int(10 ** rng.uniform(2, 5))
+    risks, risks_of_few, n_refused = [], [], 0
+    for oracle, n_users in planned_surveys(100):
         try:
-            tables = simulated(n_columns, size, epsilon, n_users)
+            shares = shares_of_pairs(oracle)
         except ValueError as error:
             assert "tables would have no users" in str(error)  # noqa: PT017
-            refused += 1
+            n_refused += 1
         else:
-            lacking += any(len(table) == 0 for table in tables.values())
-    assert lacking <= 8
-    assert refused <= 250
+            risks.append(((1 - shares) ** n_users).sum())  # expected number of empty tables
+            risks_of_few.append(((1 - shares) ** (n_users // 10)).sum())
+    assert np.mean(risks) < 1e-3
+    assert np.mean(risks_of_few) > 1e-3
+    assert n_refused <= 25
+
+
+@pytest.mark.slow
+def test_simulated_tables_have_users_as_planned():
+    """More than two of 20 draws lack a table with a probability below 1e-5."""
+    n_lacking = 0
+    for oracle, n_users in planned_surveys(20):
+        records = [(0,) * len(oracle.domains), (1,) * len(oracle.domains)]
+        tables = oracle.simulate({records[0]: n_users, records[1]: 0})
+        n_lacking += any(len(table) == 0 for table in tables.values())
+    assert n_lacking <= 2
 
 
 def test_the_noisier_the_tables_the_more_users_tell_of_single_columns():

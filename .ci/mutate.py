@@ -1,0 +1,294 @@
+"""Change the package at random places, and print which changes the quick tests notice.
+
+    python .ci/mutate.py --mutants 20 --seed 0
+
+A mutant is the package with one changed statement: another comparison, operator or constant, a
+negated condition, a result of None, or a statement left out. All mutants are made in a copy of the
+checkout, so the checkout stays as it is. First the tests of the mutant's room run, then all quick
+tests, until the first failure. A mutant that no test notices survives. Some survivors behave like
+the package, so a person reads them. Before a mutant, the same tests have to pass without it.
+"""
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "sklearn_ldp"
+# The tests of a room are in the folder of the same name, except for these rooms.
+TESTS = {
+    "_cli": ["cli"],
+    "_serve": ["serve"],
+    "clients": ["collection"],
+    "utils": ["test_common.py"],
+    "_core/aggregation": ["collection"],
+    "_core/displays": ["inspection"],
+    "_core/domains": ["core/domains", "test_missing_values.py"],
+    "_core/fitting": ["core", "test_common.py"],
+    "_core/mechanisms": ["core/mechanisms", "oracles", "test_statistics.py"],
+    "_core/noise": ["core/noise", "inference"],
+    "_core/numerics": ["core", "oracles", "postprocessing"],
+    "_core/statistics": ["inference"],
+}
+SWAPS: dict[type, type] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Add,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file."""
+
+    path: Path  # relative to the checkout
+    line: int
+    before: str  # the line
+    after: str
+    text: str  # the changed file
+
+    @property
+    def row(self) -> str:
+        """The cells that describe the change."""
+        before, after = (shortened(text) for text in (self.before, self.after))
+        return f"| {self.path}:{self.line} | `{before}` | `{after}` |"
+
+
+def shortened(text: str) -> str:
+    """Return the text in one line of a table."""
+    line = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+    return line if len(line) <= 90 else f"{line[:87]}..."
+
+
+# ---- the changes --------------------------------------------------------------------------------
+def expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield the expressions of a statement, but not of inner statements and annotations."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "exc", "type_params"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                # Python 3.11 gives parts of f-strings wrong positions.
+                if isinstance(child, ast.AST) and not isinstance(child, (ast.stmt, ast.JoinedStr)):
+                    pending.append(child)
+                    if isinstance(child, ast.expr):
+                        yield child
+
+
+def changed_expression(node: ast.expr) -> Iterator[str]:
+    """Yield the source of each change of an expression."""
+    if isinstance(node, ast.Compare):
+        for i, operator in enumerate(node.ops):
+            operators = [*node.ops[:i], SWAPS[type(operator)](), *node.ops[i + 1 :]]
+            yield ast.unparse(ast.Compare(node.left, operators, node.comparators))
+    elif isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
+        yield ast.unparse(ast.BinOp(node.left, SWAPS[type(node.op)](), node.right))
+    elif isinstance(node, ast.BoolOp):
+        yield ast.unparse(ast.BoolOp(SWAPS[type(node.op)](), node.values))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
+        yield ast.unparse(node.operand)
+    elif isinstance(node, ast.IfExp):
+        yield ast.unparse(ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield repr(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        is_small = node.value == 0 or (isinstance(node.value, int) and node.value < 10)
+        yield repr(node.value + 1 if is_small else 2 * node.value)
+
+
+def changed_statement(node: ast.stmt) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each part of a statement that can change, and its source after the change."""
+    for part in expressions(node):
+        for source in changed_expression(part):
+            yield part, source if isinstance(part, ast.Constant) else f"({source})"
+    if isinstance(node, (ast.If, ast.While)):
+        yield node.test, f"not ({ast.unparse(node.test)})"
+    if isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None":
+        yield node, "return None"
+    if isinstance(node, ast.AugAssign) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    ):
+        yield node, "pass"
+
+
+def replaced(text: str, node: ast.AST, source: str) -> str:
+    """Return the text with other source in the place of a node."""
+    lines = text.encode().splitlines(keepends=True)  # columns count bytes
+    start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
+    stop = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
+    content = text.encode()
+    return (content[:start] + source.encode() + content[stop:]).decode()
+
+
+def mutants_of(path: Path, text: str) -> list[list[Mutant]]:
+    """Return the mutants of a file, a list for each statement that can change."""
+    tree, found = ast.parse(text), []
+    for statement in ast.walk(tree):
+        if not isinstance(statement, ast.stmt) or isinstance(statement, ast.Raise):
+            continue
+        changes = []
+        for part, source in changed_statement(statement):
+            changed = replaced(text, part, source)
+            before, after = (whole.splitlines()[part.lineno - 1] for whole in (text, changed))
+            changes.append(Mutant(path, part.lineno, before, after, changed))
+        if changes:
+            found.append(changes)
+    return found
+
+
+def drawn(n_mutants: int, seed: int, below: str) -> list[Mutant]:
+    """Draw statements with equal probabilities, and one change of each statement."""
+    statements = []
+    for path in sorted((ROOT / below).rglob("*.py")):
+        statements += mutants_of(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+    rng = random.Random(seed)
+    chosen = rng.sample(statements, min(n_mutants, len(statements)))
+    return [rng.choice(changes) for changes in chosen]
+
+
+# ---- the tests ----------------------------------------------------------------------------------
+def tests_of(path: Path) -> list[str]:
+    """Return the tests of a file's room, and the examples in the file."""
+    room = path.relative_to(PACKAGE).parent.as_posix()
+    names = TESTS.get(room, [room.split("/")[0], room.removeprefix("_core/")])
+    if room == ".":
+        names = [f"test_{path.stem}.py", path.stem]
+    if room.startswith("_core"):
+        names = [*names, room.replace("_core", "core")]
+    names = [f"tests/{name}" for name in dict.fromkeys(names) if (ROOT / "tests" / name).exists()]
+    return [*names, path.as_posix()]
+
+
+@dataclass
+class Tests:
+    """The quick tests in a copy of the checkout."""
+
+    copy: Path
+    n_processes: int
+    limits: dict[tuple[str, ...], float] = field(default_factory=dict)  # seconds of a mutant
+
+    def first_failure(self, paths: list[str]) -> str | None:
+        """Run tests until one fails, and return its name; a run beyond the limit fails, too."""
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(self.n_processes)]
+        command += ["-m", "not slow and not pages", "--doctest-modules", "-p", "no:cacheprovider"]
+        # House rules are about the source. A mutant has to be noticed by its behavior.
+        command += ["--deselect", "tests/test_structure.py", "--tb", "no", *paths]
+        process = subprocess.Popen(
+            command,
+            cwd=self.copy,
+            env={**os.environ, "PYTHONPATH": str(self.copy), "MPLBACKEND": "Agg"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said = process.communicate(timeout=self.limits.get(tuple(paths)))[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.communicate()
+            return "time limit"
+        if process.returncode in (0, 5):  # 5: there are no such tests
+            return None
+        failed = re.search(r"^(?:FAILED|ERROR) ([^\n]*?)(?: - |$)", said, re.MULTILINE)
+        return failed[1] if failed else shortened(said[-200:])
+
+    def check(self, paths: list[str]) -> None:
+        """Stop if tests fail without a mutant. A mutant may take ten times as long."""
+        if tuple(paths) in self.limits:
+            return
+        start = time.monotonic()
+        if failure := self.first_failure(paths):
+            raise SystemExit(f"Without a mutant, {failure} fails. Repair it first.")
+        self.limits[tuple(paths)] = 60 + 10 * (time.monotonic() - start)
+
+
+def copied(folder: Path) -> Path:
+    """Copy the files of the checkout, with the changes that are not committed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def outcome(mutant: Mutant, tests: Tests, rooms_only: bool) -> str | None:
+    """Return the first test that fails with the mutant, or None."""
+    rings = [tests_of(mutant.path)]
+    if not rooms_only:
+        rings.append(["sklearn_ldp", "tests"])
+    file = tests.copy / mutant.path
+    original = file.read_bytes()
+    stat = file.stat()
+    for paths in rings:
+        tests.check(paths)
+        try:
+            file.write_text(mutant.text, encoding="utf-8")
+            failure = tests.first_failure(paths)
+        finally:
+            file.write_bytes(original)
+            os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        if failure:
+            return failure
+    return None
+
+
+def main() -> None:
+    """Print the table of the mutants."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--mutants", type=int, default=20, metavar="N", help="number of mutants")
+    parser.add_argument("--seed", type=int, default=0, help="draws other mutants")
+    parser.add_argument("--below", default=PACKAGE, metavar="PATH", help="folder of the mutants")
+    parser.add_argument("--rooms-only", action="store_true", help="only run the tests of the room")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="of the tests")
+    parser.add_argument("--list", action="store_true", help="print the mutants, and run no tests")
+    arguments = parser.parse_args()
+    mutants = drawn(arguments.mutants, arguments.seed, arguments.below)
+    print("| place | before | after | first failure |\n|---|---|---|---|")
+    if arguments.list:
+        print("\n".join(f"{mutant.row} |" for mutant in mutants))
+        return
+    n_killed = 0
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        tests = Tests(copied(Path(folder)), arguments.processes)
+        for mutant in mutants:
+            failure = outcome(mutant, tests, arguments.rooms_only)
+            n_killed += failure is not None
+            print(f"{mutant.row} {failure or '**survives**'} |", flush=True)
+    print(f"\n{n_killed} of {len(mutants)} mutants are noticed.")
+
+
+if __name__ == "__main__":
+    main()
