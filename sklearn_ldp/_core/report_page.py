@@ -292,7 +292,7 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """Return a text that states the level of a table's intervals and the values they refer to."""
+    """Return a text about the intervals of a table: their level, and the values they are of."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
     kind += ", valid for all looks" * ("all looks" in part["interval"])
@@ -300,7 +300,7 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
 
 
 def _level(part: dict[str, Any]) -> tuple[str, bool]:
-    """Return the level of the intervals as text, and whether they refer to the raw values."""
+    """Return the level of the intervals as text, and whether they are of the raw values."""
     text = part["interval"].removesuffix(", of raw")
     level = text if "each" in text else f"{text.partition(' %')[0]} %"
     return level, text != part["interval"]
@@ -369,7 +369,7 @@ def _mark(part: dict[str, Any], share: float) -> str:
 
 
 def _look(part: dict[str, Any], share: float) -> str:
-    """Return the SVG style of a bar. A share below 0 or above 1 has an outline without filling."""
+    """Return the SVG style of a bar: only an outline for a share below 0 or above 1."""
     if _mark(part, share):
         return f'fill="none" stroke="{_BAR}" stroke-dasharray="2 2"'
     return f'fill="{_BAR}"'

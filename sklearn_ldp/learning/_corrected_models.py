@@ -96,7 +96,7 @@ def corrected_gram(
 def _gram(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return the corrected Gram matrix (see `corrected_gram`) of the features minus `means`."""
+    """Return the corrected Gram matrix of the features after subtraction of `means`."""
     gram = np.zeros((X.shape[1], X.shape[1]))
     for rows in _batches(X):
         centered = X[rows] - means
@@ -108,7 +108,7 @@ def _gram(
 
 
 class _CorrectedModel(Documented, BaseEstimator):
-    """Base class of linear models in which some features are unbiased noisy indicators."""
+    """Base class of linear models in which some features are unbiased indicators."""
 
     _parameter_constraints: dict = {
         "private": "no_validation",  # private_blocks validates it
@@ -128,7 +128,7 @@ class _CorrectedModel(Documented, BaseEstimator):
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """Check the arguments of `fit`; return features, target, weights and private columns."""
+        """Check the input; return features, target, weights and private columns."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -667,10 +667,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
 @dataclass(eq=False)
 class CorrectedLogLoss:
-    """The corrected logistic loss of given data, as a function of the coefficients.
-
-    A call returns the loss and its gradient. Both are means over the rows, with sample weights.
-    """
+    """The corrected logistic loss and its gradient, as means weighted by the sample weights."""
 
     X: np.ndarray
     is_second: np.ndarray
@@ -688,11 +685,7 @@ class CorrectedLogLoss:
             row[list(cell)] = 1
 
     def _chunks(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield, for chunks of rows, the terms of the loss at the coefficients `at`.
-
-        Each chunk consists of the public features, the weights of the joint categories, the sign of
-        each label (1 for the second class, otherwise -1), and the margins (sign times score).
-        """
+        """Yield chunks of rows: public features, weights of joint categories, signs and margins."""
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
             for block in self.blocks:
@@ -715,7 +708,7 @@ class CorrectedLogLoss:
         return total / self.weight.sum(), gradient / self.weight.sum()
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
-        """Return the sandwich covariance of the coefficients; it includes the noise of reports."""
+        """Return the covariance of the coefficients, including the noise of reports (sandwich)."""
         bread, meat = np.zeros((2, len(at), len(at)))
         bread[:-1, :-1] = self.penalty
         for features, weights, sign, margins in self._chunks(at):
@@ -736,11 +729,7 @@ class CorrectedLogLoss:
         return inverse @ meat @ inverse
 
     def standardizing(self) -> np.ndarray:
-        """Return a matrix that converts coefficients.
-
-        The product of the matrix and the coefficients for standardized features is the vector of
-        the coefficients for the original features.
-        """
+        """Return the matrix that converts coefficients for standardized features to plain ones."""
         units = _units(self.X, self.blocks, self.weight, 0.0)
         into = np.diag(np.append(1 / units, 1.0))
         public = self.seen[:-1]
@@ -752,10 +741,7 @@ class CorrectedLogLoss:
     def minimize_along(
         self, start: np.ndarray, directions: np.ndarray, *limits: Any
     ) -> tuple[np.ndarray, int]:
-        """Minimize the loss over `start` plus linear combinations of the columns of `directions`.
-
-        Return the minimizer and the number of iterations.
-        """
+        """Return the minimizer among `start` plus linear combinations of the columns given."""
 
         def along(at: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self(start + directions @ at)
@@ -795,7 +781,7 @@ def _score_covariance(
 
 
 def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return ``inverse @ covariance @ inverse``; negative diagonal entries become 0."""
+    """Return ``inverse @ covariance @ inverse``, with variances of at least 0."""
     # The product of three nearly singular matrices may have negative variances. The square of a
     # root has none.
     sizes, axes = np.linalg.eigh(covariance)
@@ -805,7 +791,7 @@ def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 # -- parts of both models ---------------------------------------------------------------------
 def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the scale of each feature; the scale of indicators and of constants is 1."""
+    """Return the scale of each feature: 1 for indicators and unpenalized constants."""
     total = weight.sum()
     means = weight @ X / total
     variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in _batches(X)) / total
@@ -817,10 +803,7 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
-    """Return the coefficients after shrinkage, minus their mean within each private attribute.
-
-    The result is 0 for public features.
-    """
+    """Return shrunken centered coefficients of private attributes; 0 for other features."""
     # The prior of an attribute is normal around 0, and its standard deviation is one of `_EFFECTS`
     # times the scale. Given the true coefficients, the estimates are normal with the specified
     # covariance.
@@ -840,16 +823,12 @@ def _shrunk(
 
 
 def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the column indices of each private attribute with an indicator that is not 0 or 1."""
+    """Return the private attributes whose indicators are noisy, i.e. not all 0 or 1."""
     return [block for block in blocks if np.any(X[:, block] ** 2 != X[:, block])]
 
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
-    """Return the directions in which the coefficients are fitted again after the shrinkage.
-
-    The columns of the result are the coefficient of each public feature, and the mean of the
-    coefficients of each private attribute.
-    """
+    """Return the directions that are fitted again after the shrinkage, as columns."""
     every = np.eye(n_coef)
     means = [every[:, block].sum(axis=1) for block in blocks]
     return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
@@ -951,7 +930,7 @@ def private_blocks(
 
 
 def _named_columns(attributes: list[Any], features: Any, name: str) -> list[Any]:
-    """Return, for each private attribute, the positions of the columns that `private` names."""
+    """Convert names of columns in `private` to positions, for each private attribute."""
     if not any(isinstance(attribute, str) or _are_names(attribute) for attribute in attributes):
         return attributes
     if features is None:
@@ -990,7 +969,7 @@ def _are_names(labels: Any) -> bool:
 
 
 def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
-    """Convert a slice, a range, an array of positions or a mask to an array of positions."""
+    """Return the positions of the columns that an index selects."""
     positions = np.arange(n_features)[index] if isinstance(index, slice) else np.asarray(index)
     if positions.dtype.kind == "b" and positions.shape == (n_features,):
         positions = np.flatnonzero(positions)

@@ -132,7 +132,7 @@ class LabelChannel:
         self.levels = float(outside), float(p / self.size - outside)
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
-        """Return the position of each label in `classes`, in the same shape as the labels."""
+        """Return the integer code of each label, in the same shape as the labels."""
         labels = np.asarray(y)
         codes = np.full(labels.shape, -1)
         if (labels.dtype.kind == "f") == (self.classes.dtype.kind == "f"):  # == is exact then
@@ -174,7 +174,7 @@ class LabelChannel:
         return reported
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
-        """Randomize labels, given as positions in `classes`; return one label or row per user."""
+        """Randomize codes of labels; return for each user a label, or a row of labels."""
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
@@ -185,7 +185,7 @@ class LabelChannel:
         return float(np.sqrt(self.q * (1 - self.q) / n_samples) / self.signal)
 
     def corrected(self, codes: np.ndarray) -> np.ndarray:
-        """Return unbiased indicators of the true labels (n, n_classes) from encoded reports."""
+        """Return unbiased indicators of the true labels, of shape (n, n_classes)."""
         indicators = np.full((len(codes), len(self.classes)), -self.q / self.signal)
         indicators[np.arange(len(codes))[:, None], codes.reshape(len(codes), -1)] += 1 / self.signal
         return indicators
@@ -265,7 +265,7 @@ class OracleChannel(LabelChannel):
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
-    """Return the position of each label in the domain. Errors show no label (labels are secret)."""
+    """Return the codes of labels; error messages show no label, because labels are secret."""
     try:
         return codes_on_client(domain, labels, name)
     except ValueError as error:
@@ -318,7 +318,7 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
 
 
 def checked_reports(reports: Any, name: str) -> np.ndarray:
-    """Check users' reports; return a vector of labels, or one row per user if reports are sets."""
+    """Check users' reports; return them as a vector, or as one row of labels per user."""
     rows = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
@@ -352,7 +352,7 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
 
 
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
-    """Return the last step of nested Pipelines, after the list of step names that lead to it."""
+    """Return the names that lead to the last step of nested Pipelines, and that step."""
     names = []
     # Ends: the nesting of pipelines is finite.
     while isinstance(estimator, Pipeline):

@@ -70,7 +70,7 @@ Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _has(method: str) -> Any:
-    """Return a function that checks whether the (fitted) estimator of a learner has a method."""
+    """Return a check whether the estimator (the fitted one if it exists) has a method."""
 
     def check(self: LabelDPClassifier) -> bool:
         getattr(getattr(self, "estimator_", self._base()), method)
@@ -298,7 +298,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
-        """Randomize held-out labels for a score; the seed differs from `fit` and between folds."""
+        """Randomize labels for a score; the random bits differ from `fit` and between folds."""
         channel, codes = self._encoded(y)
         state = self.random_state
         if isinstance(state, Integral):
@@ -397,7 +397,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
-        """Set `weights_` of the classifier and of the constant model from held-out reports."""
+        """Set the weights of the classifier and the constant, by their fit to held-out reports."""
         channel = self._channel_
         n = len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
@@ -428,11 +428,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
-        """Return candidates for `predict_proba`, from the classifier's probabilities of reports.
-
-        Each candidate is a function without arguments that returns the probabilities of the true
-        labels. The first is the constant model, which ignores the features.
-        """
+        """Return the candidates as functions to probabilities of true labels; constant first."""
         channel = self._channel_
         rates = self._rates
         constant = channel.q + channel.signal * rates
@@ -503,7 +499,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision scores of the fitted classifier; rankings need no correction.
+        """Return the decision scores of the fitted classifier, which need no correction to rank.
 
         Shapes: X (n_samples, n_features) -> (n_samples,) or (n_samples, n_classes).
         """
@@ -571,10 +567,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def _encoded(
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
-        """Return the channel, and the position of each label in its classes.
-
-        learn: whether to use the labels as classes if no classes are declared.
-        """
+        """Return the randomization and the codes of labels; if `learn`, labels define classes."""
         if not is_reported:
             refuse_reports(y, self._name, 'use input="reports"')
         if self.oracle is not None:
@@ -661,7 +654,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
-        """Continue a list of fits, with smaller and smaller penalties, until it has 1 + n fits."""
+        """Append the coefficients of fits with n decreasing penalties to a list of fits."""
         if not path:
             intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
             path = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
@@ -674,7 +667,7 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return path
 
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
-        """Fit all penalties; return the fits, and their weights by the fit to held-out reports."""
+        """Fit all candidates; return their coefficients, and weights from held-out reports."""
         folds = [fold for fold in _splits(codes, _N_FOLDS) if weights[fold[0]].any()]
         paths: list[Any] = [[]] * len(folds)
         for n in range(_UP_TO_C, len(_SHARES_OF_C) + 1):
@@ -714,7 +707,7 @@ def _fit_corrected(
 
 # -- weights from held-out reports ------------------------------------------------------------
 def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the training rows and the held-out rows of each fold, stratified by report."""
+    """Return, for each fold, its training rows and held-out rows (stratified by report)."""
     # The rows may be sorted by a variable that is not a feature, so they are shuffled.
     order = np.random.default_rng(0).permutation(len(codes))
     order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
@@ -724,20 +717,17 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates from their held-out log likelihoods.
-
-    The first column of log likelihoods must be the simplest candidate.
+    """Return the weights of candidates from their held-out log likelihoods; simplest first.
 
     Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
-    trust: factor that multiplies the differences of log likelihoods. With 1 the weights follow
-    Bayes' rule; a smaller factor makes them more equal.
+    trust: the factor of log likelihood differences. 1 is Bayes' rule; smaller is more cautious.
     """
     gains, errors = _gains(log_likelihoods, weights)
     return softmax(trust * (gains - _CAUTION * errors))
 
 
 def _gains(log_likelihoods: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much each log likelihood exceeds the first column's, and the standard errors."""
+    """Return each candidate's gain in log likelihood over the first, and its standard error."""
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     return total, np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
@@ -755,9 +745,7 @@ def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> n
 def with_known_labels(
     channel: LabelChannel, X: Any, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[Objective, Any, np.ndarray]:
-    """Add a few artificial rows with known labels to the rows of reports.
-
-    Return the loss function of all rows, and their features and weights.
+    """Add a few artificial rows with known labels; return the likelihood, and all rows.
 
     Shapes: X (n, n_features), codes (n,) or (n, size), weights (n,) -> (n + n_classes,
     n_features).
@@ -813,7 +801,7 @@ def report_likelihood(chances: np.ndarray) -> Objective:
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
-    """Return class probabilities from scores. One column of scores is log odds of class 1."""
+    """Return class probabilities from scores; a single score is the second class's log odds."""
     if scores.shape[1] == 1:
         return expit(scores * [-1, 1])
     return softmax(scores, axis=1)

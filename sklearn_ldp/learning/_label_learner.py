@@ -59,7 +59,7 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
                 setattr(self, name, getattr(fitted, name))
 
     def _warn_of_constant(self, n_reports: int) -> None:
-        """Warn that the model ignores the features, once for all clones of a search."""
+        """Warn once, for all clones in a search, that the model ignores the features."""
         message = (
             f"{self._name} ends at the constant: {n_reports} reports do not show that the "
             "features predict the label. Collect more reports, or use fewer features or a larger "
@@ -88,7 +88,7 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
 
     @property
     def _expected_failed_checks(self) -> dict[str, str]:
-        """Return the scikit-learn checks that this estimator cannot pass, with the reasons."""
+        """The scikit-learn checks that this estimator cannot pass, with the reasons."""
         reason = "each label is randomized with random bits of its own, even if rows are repeated"
         if self.input == "reports":
             reason = "the held-out rows change if rows are repeated"

@@ -287,10 +287,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return self
 
     def _supported(self, X: Any, z: np.ndarray, weights: np.ndarray, routed: dict) -> float:
-        """Return the weight of the regressor in the average with the constant model, in [0, 1].
-
-        The weight depends on the fit of both to held-out reports.
-        """
+        """Return the weight of the regressor against the constant, by held-out reports."""
         if len(z) < 2 * _N_FOLDS:
             return 0.0
         folds = list(KFold(_N_FOLDS, shuffle=True, random_state=0).split(z))
@@ -446,7 +443,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case)
 
     def _labels(self, y: ArrayLike) -> np.ndarray:
-        """Check the users' labels, and return them as a column of floats."""
+        """Return labels in one column."""
         if y is None:
             raise ValueError(
                 f"{self._name} requires y to be passed, but the target y is None. Pass the users' "
@@ -481,7 +478,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
     def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
-        """Return reports as the integers that `privatize` makes; decoded numbers are converted."""
+        """Return the codes of reports, also if the reports are decoded numbers."""
         array: Any = column_or_1d(np.asarray(reports))
         if array.dtype.kind != "f":
             return protocol.check(reports)
@@ -505,5 +502,5 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
 
 def _error_of_mean(values: np.ndarray, shares: np.ndarray) -> float:
-    """Return the standard error of the mean of values with weights `shares`."""
+    """Return the standard error of the weighted mean of some values."""
     return math.sqrt(shares**2 @ (values - shares @ values) ** 2)

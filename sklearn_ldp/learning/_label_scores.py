@@ -21,7 +21,7 @@ _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance co
 
 
 class _LabelMetric(NamedTuple):
-    """A score of predictions that accepts corrected labels: a weight per row and class."""
+    """A score of predictions, computed from corrected labels (a weight for each class)."""
 
     # The function receives the weights, of shape (n, n_classes), and the predictions. It returns
     # the score if the score is a mean over rows. If the score is a mean of ratios, it returns the
@@ -40,7 +40,7 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def _confusion_score(ratios: Callable[[np.ndarray], tuple]) -> Callable:
-    """Return a score function from a function of the confusion matrix (rows are true classes)."""
+    """Return a score that computes ratios from the confusion matrix (its rows are true classes)."""
     return lambda labels, predicted: np.reshape(
         ratios(labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()), (2, -1)
     )
@@ -59,10 +59,7 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 
 
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """Return the area under the ROC curve.
-
-    This is the fraction of pairs of one user of each class whose scores have the right order.
-    """
+    """Return the fraction of pairs of users from different classes with the right order."""
     # Reports of different users are independent, so the sum over pairs of different users is
     # unbiased. Pairs of a user with the same user are subtracted. The rows are sorted by the
     # decision.

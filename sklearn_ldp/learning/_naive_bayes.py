@@ -158,7 +158,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     @property
     def _expected_failed_checks(self) -> dict[str, str]:
-        """Return the scikit-learn checks that this estimator cannot pass, with the reasons."""
+        """The scikit-learn checks that this estimator cannot pass, with the reasons."""
         few = {"check_classifiers_train": "at this epsilon, 300 users are too few for its score"}
         weights = "each user has random bits of their own, and bins are learned from rows"
         rows = {"check_sample_weight_equivalence_on_dense_data": weights}
@@ -263,7 +263,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return self
 
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
-        """Return the unfitted MarginalOracle of the tables (feature, class)."""
+        """Return the oracle of features and label, without users."""
         if _LABEL in features.columns:
             raise ValueError(
                 f"{self._name}: a feature must not be named {_LABEL!r}, because the label has this "
@@ -461,7 +461,7 @@ class _FeatureTable:
 
 
 def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_FeatureTable]:
-    """Return the tables, changed by least squares such that all have equal class frequencies."""
+    """Change all tables by least squares so that they have the same class frequencies."""
     n_classes = features[0].cells.shape[1]
     cells, _ = consistent_tables(
         sizes=[*(len(feature.cells) for feature in features), n_classes],
@@ -477,7 +477,7 @@ def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_Feature
 
 
 def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
-    """Return the class frequencies, from tables whose class frequencies are equal."""
+    """Return the frequencies of the classes, from tables with the same class shares."""
     # The minimum of a class frequency is its standard error: the data cannot show that it is
     # smaller.
     precisions = [1 / (len(feature.cells) * feature.mean_variance) for feature in features]
@@ -487,7 +487,7 @@ def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
 
 
 def _learned(column: Any, name: str) -> Domain:
-    """Return the domain of a column: its declared levels, or else its values or bins of them."""
+    """Return a column's domain: declared levels, or else categories or bins of its values."""
     values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
@@ -498,10 +498,7 @@ def _learned(column: Any, name: str) -> Domain:
 
 
 def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
-    """Return the variance of each cell of a table, without the sampling variance of its row sums.
-
-    It is multiplied by d / (d - 1) for d cells, because all cells sum to 1.
-    """
+    """Return the variances of cells given the row sums, scaled because all cells sum to 1."""
     # The sampling of users changes all cells of a value by the same factor, and not the class
     # shares within the value.
     f = norm_sub(table.ravel()).reshape(table.shape)

@@ -38,13 +38,13 @@ _KEY = os.urandom(32)
 
 
 class _AllColumns(ColumnOracle):
-    """A ColumnOracle that asks for all columns, and whose errors name `PrivatizedColumns`."""
+    """The survey that randomizes all columns; its errors name `PrivatizedColumns`."""
 
     _name = "PrivatizedColumns"
 
 
 class ReadsColumns(Documented, WatchesRefits):
-    """Base class of learners whose X has columns of categories."""
+    """Base class of learners that read columns of users' categories."""
 
     random_state: RandomState
 
@@ -380,7 +380,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     # -- implementation -----------------------------------------------------------------------
     def _domain(self) -> RecordDomain:
-        """Return the domains of the columns, which are declared or were learned by `fit`."""
+        """Return the domains that are declared, or learned by "auto"."""
         if hasattr(self, "_fitted_protocol"):
             return self._fitted_protocol.domain
         return RecordDomain.declared(self.domains, self._name)
@@ -404,7 +404,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
-        """Fit; return checked reports, or values encoded as integers."""
+        """Fit; return the checked reports, or the integer codes of values."""
         self._validate_params()
         X = read_once(X)
         reads_values = self.input == "values"
@@ -430,13 +430,13 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
-        """Check X; return its reports, or its values encoded as integers."""
+        """Check X; return its reports, or the integer codes of its values."""
         if self.input == "reports":  # reports have the protocol of ColumnOracle
             return replace(protocol, name=ColumnOracle.__name__).check(X)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
-        """Return the indicators of reports. Encoded values are randomized first."""
+        """Return the indicators of reports; codes of values are randomized first."""
         mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
@@ -460,5 +460,5 @@ def _slices(domain: RecordDomain) -> dict[Any, range]:
 
 
 def _digest(codes: np.ndarray) -> bytes:
-    """Return a digest of rows under a random key that only this process knows."""
+    """Return a digest of rows, keyed so that it is meaningless outside of this process."""
     return hashlib.blake2b(np.ascontiguousarray(codes).data, key=_KEY).digest()

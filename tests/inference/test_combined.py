@@ -138,7 +138,7 @@ def test_warning_of_groups_that_differ(n, seed):
             combine(rows)
             combine(rows, weights="users")  # which is right nevertheless
     assert len(caught) >= 30
-    assert "estimates differ" in str(caught[0].message)
+    assert "groups differ" in str(caught[0].message)
     assert "np." not in str(caught[0].message)
     assert caught[0].filename == __file__
 
@@ -268,7 +268,7 @@ def test_simulated_collections_with_equal_totals_are_different(seed):
         (["ab", None], ValueError, "without a noise model"),
         (["ab", "ab"], ValueError, "one estimate twice"),
         (["ab", 0.1], ValueError, "number of users of each"),
-        (["ab", "abab"], ValueError, "equal numbers of rows"),
+        (["ab", "abab"], ValueError, "the same number of rows"),
         (["ab", "norm"], ValueError, "after NormSub"),
     ],
 )
@@ -285,5 +285,5 @@ def test_bad_input(estimates, error, message):
     is_name = [isinstance(one, str | float | None) for one in estimates]
     with pytest.raises(error, match=message):
         combine([known[one] if n else one for one, n in zip(estimates, is_name, strict=True)])
-    with pytest.raises(ValueError, match=".precision., .users. or an array"):
+    with pytest.raises(ValueError, match="precision.*or.*users"):
         combine([known["ab"]], weights="variance")

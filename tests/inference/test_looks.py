@@ -118,12 +118,12 @@ def test_the_number_of_users_is_whole(at_all_times):
 
 
 def test_intervals_that_cannot_be_valid_at_all_times_are_refused():
-    with pytest.raises(ValueError, match="at_all_times= is only available for a raw estimate"):
+    with pytest.raises(ValueError, match="at_all_times is only available for intervals of each"):
         ESTIMATE.confidence_interval(0.95, top_k(1), coverage="selected", at_all_times=True)
     with pytest.raises(ValueError, match="after NormSub"):
         NormSub().fit_transform(ESTIMATE).confidence_interval(at_all_times=True)
     unknown = FrequencyEstimate.from_counts([5, 6], std=1.0, n_samples=11)
-    with pytest.raises(ValueError, match="For intervals at all times the distribution"):
+    with pytest.raises(ValueError, match="intervals at all times without the distribution"):
         unknown.confidence_interval(at_all_times=True)
 
 

@@ -231,10 +231,10 @@ def test_traits_with_the_same_values_are_told_apart_by_number():
     [
         ({**SHARES, "0-17": 0.2}, "no row of '0-17' with the share 0.2.*join it with"),
         ({"18-29": 1.0}, "the share of each row, got none of '30-44'"),
-        ({**SHARES, "65+": 0.21}, "sum 1, got shares with the sum 1.01.*divide"),
-        (dict.fromkeys(SHARES, 25), "sum 1, got shares with the sum 100"),
-        ({**SHARES, "65+": -0.2, "18-29": 0.6}, "one finite number >= 0"),
-        ({**SHARES, "65+": np.nan}, "one finite number >= 0"),
+        ({**SHARES, "65+": 0.21}, "the sum 1, but their sum is 1.01.*divide"),
+        (dict.fromkeys(SHARES, 25), "the sum 1, but their sum is 100"),
+        ({**SHARES, "65+": -0.2, "18-29": 0.6}, "share of the population >= 0"),
+        ({**SHARES, "65+": np.nan}, "share of the population >= 0"),
     ],
 )
 def test_shares_that_do_not_fit(by_age, shares, message):
@@ -258,7 +258,7 @@ def test_what_cannot_be_weighted(by_age):
         combine([by_age[0], other[1]], weights=[0.5, 0.5])
     with pytest.raises(ValueError, match="one estimate twice"):
         combine([by_age, by_age], weights=[0.5, 0.5])
-    with pytest.raises(ValueError, match="needs 2 shares .* for each estimate"):
+    with pytest.raises(ValueError, match="for each estimate, 2 in all"):
         combine([by_age[0], by_age[1]], weights=[1.0])
     with pytest.raises(ValueError, match=r"(?s)in part.*estimate_by_group\(.*poststratify\("):
         GRR(categories=2).fit([0, 1], sample_weight=[1.5, 1])

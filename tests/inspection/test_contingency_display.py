@@ -194,7 +194,7 @@ def test_what_is_no_table(tables):
         draw(tables, "sex", "smokes", color="ratio")
     with pytest.raises(ValueError, match="0.5 <= level < 1"):
         draw(tables, "sex", "smokes", level=95)
-    with pytest.raises(ValueError, match="all pairs of the values of two"):
+    with pytest.raises(ValueError, match="all pairs of two attributes"):
         draw(GRR(2.0, categories=3).simulate([5, 5, 5]))
     with pytest.raises(ValueError, match="draws one table, got 2"):
         draw(GRR(2.0, categories=PAIRS).simulate([5] * 6, 2))

@@ -99,7 +99,7 @@ class EstimateDisplay(BaseDisplay):
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the color, line style and marker of each named method, as keyword arguments."""
+    """Return, for each name of a method, the color, line style and marker as keywords."""
     # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), has the same style
     # in every plot. The other names get the remaining styles, in their order.
     known = {method.casefold(): i for i, method in enumerate(_METHODS.split())}
@@ -109,7 +109,7 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def look_of(i: int) -> dict[str, Any]:
-    """Return the color, line style and marker of the i-th method of a plot, starting with 0."""
+    """Return the style of the i-th method of a plot; i starts at 0."""
     # 7, 4 and 17 are pairwise coprime, so a style repeats only after 476 methods.
     looks = {"color": COLORS, "linestyle": LINES, "marker": MARKERS}
     return {key: known[i % len(known)] for key, known in looks.items()}

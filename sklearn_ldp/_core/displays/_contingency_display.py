@@ -170,7 +170,7 @@ class ContingencyDisplay(BaseDisplay):
         order, categories = as_table(table.labels)
 
         def laid_out(values: Any) -> np.ndarray:
-            """Arrange one value per category as a matrix with the rows and columns of the plot."""
+            """Arrange the values of the categories in the layout of the plot."""
             cells = np.empty((len(categories[0]), len(categories[1])), dtype=values.dtype)
             cells.ravel()[order] = values
             return cells.T if is_turned else cells

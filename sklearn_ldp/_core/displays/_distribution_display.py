@@ -265,7 +265,7 @@ class DistributionDisplay(EstimateDisplay):
 
 
 def _widths(ends: Any) -> Any:
-    """Return a function that computes the widths of bins (in powers of 10 on a log axis)."""
+    """Return a function from the ends of bins to their widths (in factors of 10 on a log axis)."""
     return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 

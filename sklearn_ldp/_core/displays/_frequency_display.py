@@ -422,7 +422,7 @@ def _interval(estimate: Estimate, level: float, query: Any) -> Any:
 def _shown(
     is_line: bool, values: np.ndarray, k: Any, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
-    """Return the indices of the categories to show, and their order: "domain" or "frequency"."""
+    """Return the positions of the categories to show, and the order "domain" or "frequency"."""
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     may_follow = order == "auto" and truth is None and by != "rank"
     if k == "auto":

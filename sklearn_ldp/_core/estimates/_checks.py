@@ -23,17 +23,15 @@ def check_estimate(estimate: Any) -> None:
     numbers += [number for term in terms for number in (term.weight, term.users)]
     ends = {np.shape(row)[-1:] for term in terms for row in (term.order, term.frequencies)}
     if not {np.shape(x) for x in numbers} <= {(), (1,), (n_rows,)} or not ends <= {(), (d,)}:
-        raise ValueError("its noise and its values have different numbers of rows or categories")
+        raise ValueError("its noise has other rows or categories")
     channel = noise.channel
     if hasattr(oracle, "channel") and hasattr(channel, "settle"):
         domain = estimate.categories if estimate.domain is None else estimate.domain
         if not channel.settle(oracle, domain):
-            raise ValueError(f"its noise does not belong to its oracle {oracle!r:.200}")
+            raise ValueError(f"its noise does not belong to {oracle!r:.200}")
     raw = estimate.as_raw()
     if shards is not None and raw.is_raw and not shards.agree_with(raw.values, noise):
-        raise ValueError(
-            "its values and its noise do not follow from its tallies (the sums of its reports)"
-        )
+        raise ValueError("its values or its noise do not agree with its tallies")
 
 
 def _check_parts(estimate: Any) -> None:
@@ -41,19 +39,14 @@ def _check_parts(estimate: Any) -> None:
     n_categories = estimate.shape[1]
     raw = estimate.raw_values
     if estimate.oracle is not None and not hasattr(estimate.oracle, "get_params"):
-        raise ValueError(f"its oracle is not an oracle, but {estimate.oracle!r:.80}")
+        raise ValueError(f"its oracle is {estimate.oracle!r:.80}")
     if len(set(comparable(estimate.categories.tolist()))) < n_categories:
-        raise ValueError("its categories contain a category twice")
+        raise ValueError("it has a category twice")
     if raw is not None and (np.shape(raw) != estimate.shape or not np.all(np.isfinite(raw))):
-        raise ValueError(
-            f"its raw values of shape {np.shape(raw)} do not have the shape {estimate.shape} of "
-            "its values, or are not finite"
-        )
+        raise ValueError(f"its raw values have the shape {np.shape(raw)}, or are not finite")
     for name, flag in (estimate.flags or {}).items():
         if not isinstance(name, str) or flag.shape != (n_categories,) or flag.dtype != bool:
-            raise ValueError(
-                f"its flag {name!r:.80} is not an array of one truth value for each category"
-            )
+            raise ValueError(f"its flag {name!r:.80} is not one truth value for each category")
     errors = estimate.standard_errors
     if errors is not None and not np.all(np.isfinite(errors) & (errors >= 0)):
         raise ValueError("its standard errors are negative or not finite")

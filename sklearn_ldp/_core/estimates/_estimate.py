@@ -460,7 +460,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def labels(self) -> Any:
-        """The categories as texts for prints and plots, with a name for None and with flags."""
+        """The categories as prints and plots show them: with a name for None, and flags."""
         if not self.flags:
             return self._labels
         names = np.array(list(self.flags))
@@ -799,7 +799,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "std")[1]
 
     def _moments(self, values: str | None, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the standard deviation of the users' numbers, for each row."""
+        """Return the means and standard deviations of numbers, one of each per row."""
         ends = ends_of(self.domain, f"FrequencyEstimate.{method}")
         if values not in (None, "raw", "processed"):
             raise ValueError(
@@ -1339,11 +1339,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return ", ".join(parts)
 
     def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """Select the answers that a printed table shows.
-
-        Return the queries, the indices of the selected answers, and for each of them a list of its
-        name and the answer.
-        """
+        """Return the queries, the positions of the printed answers, and [name, answer] of each."""
         # The largest categories are shown. For bins, the first bins are shown, or ranges that
         # together contain all bins.
         if len(self) != 1:
@@ -1403,7 +1399,7 @@ def _check_shape(values: np.ndarray, n_categories: int) -> None:
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Return distinct categories as a read-only 1-D array. A read-only array is not copied."""
+    """Return distinct categories as a read-only 1-D array; such an array itself is not copied."""
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:

@@ -70,8 +70,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         for name, part in parts.items():
             if not isinstance(part, FrequencyEstimate):
                 raise TypeError(
-                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for "
-                    f"{name!r}. Pass FrequencyEstimate(values, categories)."
+                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}."
                 )
         self._parts = dict(parts)
 
@@ -86,7 +85,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
     @property
     def feature_names(self) -> np.ndarray:
-        """One name for each category of each part, such as "age_3"."""
+        """For each category of each part, "part_category", such as "age_3"."""
         names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
         return np.array(names, dtype=object)
 
@@ -290,7 +289,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return displays
 
     def _level_of_each(self, level: float) -> float:
-        """Return the level of the intervals of each part such that all are valid with `level`."""
+        """Return the level of each part's intervals for which all parts together have `level`."""
         return level_of_each(level, sum(len(part) > 0 for part in self.values()))
 
     def _heading(self) -> str:

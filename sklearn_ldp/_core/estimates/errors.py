@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Metric(Protocol[_P, _T]):
-    """Type of metrics that accept an estimate or an EstimateSet."""
+    """The type of a metric for one estimate that also accepts an EstimateSet."""
 
     @overload
     def __call__(

@@ -1,4 +1,4 @@
-"""The users' true values behind a simulated estimate, which scores compare with the estimate."""
+"""In simulations: memory of the users' true values from which an estimate was made, for scores."""
 
 from __future__ import annotations
 

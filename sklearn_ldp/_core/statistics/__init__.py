@@ -1,4 +1,4 @@
-"""Statistical inference: the functions and classes that `sklearn_ldp.inference` exports."""
+"""Intervals, differences, tests, detection and ranks: the code of `sklearn_ldp.inference`."""
 
 from ._combined import combine
 from ._confidence import (

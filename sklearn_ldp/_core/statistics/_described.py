@@ -129,13 +129,13 @@ def describe_estimate(
 
 
 def _number(noise: Any, name: str) -> Any:
-    """Return an attribute of the noise as a number; None if there is no such attribute."""
+    """Return a number of the noise; None if there is no noise or it has no such number."""
     number = getattr(noise, name, None)
     return None if number is None else np.ravel(number)[0].item()
 
 
 def _cut_sets(estimate: Any) -> list[str]:
-    """Return a warning, in a list, that reports leave out items beyond `max_items`, or []."""
+    """Return the sentence about users who have more items than a report can contain."""
     n_items = getattr(estimate.domain, "max_items", None)
     sentence = (
         f"How large the shares are if some users have more than {n_items} items (max_items): "
@@ -320,7 +320,7 @@ def _certain(
     stated_level: float,
     at_all_times: bool | int,
 ) -> list[str]:
-    """Return sentences that follow from simultaneous intervals, so all are valid together."""
+    """Return sentences that are valid simultaneously with the lower ends of the intervals."""
     raw = estimate.as_raw()
     if raw.noise.presumes_normal:
         return []
@@ -379,7 +379,7 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
 def _uncertain(
     estimate: Any, raw: Any, labels: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> list[str]:
-    """Return sentences about questions that the estimate cannot answer."""
+    """Return sentences on the limits of an estimate."""
     sentences = []
     d = len(labels)
     names = ", ".join(estimate.postprocessors)
@@ -423,7 +423,7 @@ def _uncertain(
 
 
 def _open_categories(labels: np.ndarray, is_open: np.ndarray) -> tuple[str, str]:
-    """Return two parts of a sentence: the categories whose intervals begin at 0, and the verb."""
+    """Return the categories with intervals from 0 for a sentence, and its verb."""
     n_open = int(is_open.sum())
     verb = "their intervals begin"
     if n_open == len(labels):
@@ -436,7 +436,7 @@ def _open_categories(labels: np.ndarray, is_open: np.ndarray) -> tuple[str, str]
 
 
 def _dishonest(raw: Any, noise: Noise) -> list[str]:
-    """Return warnings of values that honest reports almost never cause: a wrong sum, outliers."""
+    """Return sentences on values that honest reports do not give: a wrong sum, or outliers."""
     values = raw.values[0]
     # Sidak's bound for d values below 0, d values above 1, and their sum.
     critical = sidak(2 * len(values) + 1, _HONEST)
@@ -472,7 +472,7 @@ def _listed(names: list[Any], is_in: np.ndarray) -> str:
 
 
 def _enumerated(names: list[str]) -> str:
-    """Join names by commas; an ellipsis replaces those beyond the limit of a sentence."""
+    """Return names in a row, with an ellipsis if there are more than a sentence can list."""
     return ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES)
 
 

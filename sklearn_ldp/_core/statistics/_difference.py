@@ -371,18 +371,14 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return rows
 
     def _errors(self, i: int, of: str) -> EstimateCovariances:
-        """Return the covariances of the errors of the i-th difference."""
+        """Return the covariances of the i-th difference."""
         first, second = (covariances(*row, of) for row in self._rows(i))
         return first.minus(second)
 
     def _pooled(
         self, i: int, of: str, project: Callable[[np.ndarray], np.ndarray] = norm_sub
     ) -> EstimateCovariances:
-        """Return the covariances of the i-th difference under the hypothesis of no change.
-
-        They are evaluated at the weighted mean of both estimates. `project` maps this mean to the
-        possible frequencies.
-        """
+        """Return the covariances of the i-th difference if nothing changed."""
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
@@ -401,7 +397,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
 
 def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) -> np.ndarray:
-    """Convert differences to z statistics of a normal variable, corrected for few reports."""
+    """Return the distances of differences from 0 in standard deviations of a normal variable."""
     # Counts of few reports have longer tails than a normal variable. Their third cumulant is at
     # most one report times the variance. So by Cornish and Fisher a quantile is at most u standard
     # deviations, plus half a count, plus (u**2 - 1) / 6 reports. Simultaneous intervals of all

@@ -158,10 +158,7 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
 
 
 def tails_of_sum(counts: np.ndarray, *binomials: tuple[int, float]) -> np.ndarray:
-    """Return, for each count, the probability that a sum of binomial variables is at least it.
-
-    binomials: n and p of each variable.
-    """
+    """Return the probabilities that the sum of two binomial counts reaches these counts."""
     from scipy.signal import fftconvolve  # slow to import, and rarely needed
 
     first = 0

@@ -223,7 +223,7 @@ def maximum_error(
 
 
 class MaximumStatistic(NamedTuple):
-    """The distribution of the largest absolute value of n normal statistics."""
+    """The distribution of the largest of n normal statistics, in absolute value."""
 
     n: int  # number of statistics
     # (n_draws,): drawn maxima in increasing order. For any draws the quantiles are clipped to the
@@ -231,12 +231,12 @@ class MaximumStatistic(NamedTuple):
     drawn: np.ndarray = np.array([1e300])
 
     def quantile(self, level: float) -> float:
-        """Return the number that no absolute value exceeds, with the probability `level`."""
+        """Return the bound for the absolute values of all statistics with probability `level`."""
         drawn = float(np.quantile(self.drawn, level))
         return min(max(drawn, two_sided(level)), sidak(self.n, level))
 
     def p_values(self, statistics: np.ndarray) -> np.ndarray:
-        """Return the probability that the largest absolute value exceeds each statistic."""
+        """Return one minus the levels at which statistics are the quantiles."""
         single = 2 * ndtr(-statistics)
         upper = -np.expm1(self.n * np.log1p(-np.minimum(single, 1 - 1e-16)))
         levels = np.linspace(0, 1, len(self.drawn))
@@ -244,7 +244,7 @@ class MaximumStatistic(NamedTuple):
 
 
 def gaussian_maximum(covariance: np.ndarray) -> MaximumStatistic:
-    """Return the distribution of the largest absolute value of correlated normal statistics.
+    """Return the distribution of the largest of correlated normal statistics, in absolute value.
 
     Shapes: covariance (n, n).
     Statistics with a variance of 0 are left out. All calls draw the same vectors.
@@ -474,10 +474,7 @@ def wald_intervals(
 
 
 def _extreme_weights(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndarray:
-    """Return the minimum or maximum of the stored entries of each row; 0 for an empty row.
-
-    pick: `np.minimum` or `np.maximum`. data: the entries of `rows`, or their absolute values.
-    """
+    """Return the smallest or the largest of the explicit weights of each row; 0 without weights."""
     result = np.zeros(rows.shape[0])
     filled = np.flatnonzero(np.diff(rows.indptr))
     result[filled] = pick.reduceat(data, rows.indptr[filled])

@@ -82,7 +82,7 @@ class Means(Reported):
         check_level(level)
         names, means, _ = self._means()
         if missing := [name for name in (a, b) if name not in names]:
-            raise ValueError(f"No mean has the name {missing[0]!r}. Pass names from {list(names)}.")
+            raise ValueError(f"There is no mean of {missing[0]!r}. Choose from {list(names)}.")
         i, j = names.index(a), names.index(b)
         value = float(means[i] - means[j])
         error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
@@ -396,9 +396,7 @@ def mean_by_answer(
         own = protocol.domain.categories
         d = protocol.domain.size
         if categories is not None and own.tolist() != categories.tolist():
-            raise ValueError(
-                "mean_by_answer needs oracles with equal categories. Declare them in each oracle."
-            )
+            raise ValueError("mean_by_answer needs oracles with the same categories.")
         if d > _MOST_ANSWERS or not hasattr(protocol.mechanism, "decode_each"):
             raise ValueError(
                 f"mean_by_answer needs at most {_MOST_ANSWERS} categories and an oracle with one "
@@ -412,5 +410,5 @@ def mean_by_answer(
             part = chosen[start : start + _ROWS]
             parts.append((decoded, z[part], w[part]))
     if categories is None:
-        raise ValueError("mean_by_answer needs at least one person, got no reports.")
+        raise ValueError("mean_by_answer needs at least one person.")
     return MeansByAnswer(parts, categories)

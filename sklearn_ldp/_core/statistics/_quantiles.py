@@ -147,11 +147,7 @@ def quartiles(estimate: Estimate) -> str:
 
 
 def _reached(rising: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the points at which a piecewise linear distribution function reaches the targets.
-
-    rising: the function at the inner ends of the bins. ends: all ends of the bins.
-    targets: probabilities.
-    """
+    """Return the points at which a piecewise linear distribution function reaches probabilities."""
     shares = np.concatenate([[0.0], np.clip(rising, 0, 1), [1.0]])
     after = np.searchsorted(shares, targets, side="left")
     start, stop = shares[after - 1], shares[after]
@@ -162,11 +158,7 @@ def _reached(rising: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.nd
 def _crossings(
     low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of quantiles, from intervals of a distribution function.
-
-    The lower end of a quantile is the first point at which the upper ends `high` reach its
-    probability. The upper end is the last point at which the lower ends `low` are below it.
-    """
+    """Return the first points of the upper ends and the last points of the lower ends."""
     last = np.minimum.accumulate(low[-2::-1])[::-1]
     return _reached(np.maximum.accumulate(high[:-1]), ends, targets), _reached(last, ends, targets)
 
@@ -174,7 +166,7 @@ def _crossings(
 def _bins(
     low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start of the first and the end of the last bin that may contain each quantile."""
+    """Return the ends of the bins that may contain each quantile."""
     # A quantile is in bin j if the distribution function is below its probability at the beginning
     # of the bin, and not below it at the end of the bin. A bin is possible if the intervals of
     # the distribution function allow both.

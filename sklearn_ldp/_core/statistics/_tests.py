@@ -254,12 +254,12 @@ def from_independence(table: np.ndarray) -> np.ndarray:
 
 
 def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
-    """Return how categories that are pairs are arranged in a table.
+    """Return the table layout of categories that are pairs.
 
     Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
     categories: all pairs of a value of the first attribute and a value of the second, in any order.
-    Returns: the index of each category in the flattened table (C order); and the distinct values of
-    both attributes.
+    Returns: the place of each category in the table, in C order; and the values of both
+    attributes.
     """
     pairs = categories.tolist()
     if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
@@ -269,17 +269,13 @@ def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[
             places = np.array([row[a] * len(second) + column[b] for a, b in pairs])
             return places, (first, second)
     raise ValueError(
-        "A test of independence needs categories that are all pairs of the values of two "
-        f"attributes, with at least two values each, got {len(pairs):,} such as {pairs[0]!r}. Fit "
-        "an oracle to two columns."
+        "A test of independence needs all pairs of two attributes with at least two values each as "
+        f"categories, got {len(pairs):,} such as {pairs[0]!r}. Fit an oracle to two columns."
     )
 
 
 def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the row sums and column sums of a table, and the table under independence.
-
-    The sums are scaled to the total 1. The table is the product of their projections by `norm_sub`.
-    """
+    """Return the margins of a table, scaled to the sum 1, and the product of their projections."""
     total = table.sum()
     row_sums = table.sum(axis=1)
     column_sums = table.sum(axis=0)
@@ -293,10 +289,7 @@ def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _centered(x: np.ndarray, row_sums: np.ndarray, column_sums: np.ndarray) -> np.ndarray:
-    """Return a small change `x` of a table minus the change of the product of its margins.
-
-    This is the derivative of `from_independence` at independence.
-    """
+    """Return J x, the difference of a table from independence to first order."""
     x = x - np.outer(row_sums, x.sum(axis=0))
     return x - np.outer(x.sum(axis=1), column_sums)
 

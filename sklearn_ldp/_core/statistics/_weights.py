@@ -219,7 +219,7 @@ def _named_rows(estimate: Any, name: str) -> list[Any]:
 
 
 def _columns_of(margins: Mapping[Any, Any], cells: list[tuple[Any, ...]]) -> list[int]:
-    """Return, for each margin, the index of the column whose values the margin lists."""
+    """Return the index of the column of each margin."""
     n_traits = len(cells[0])
     by_number = set(margins) == set(range(n_traits))
     if len(margins) != n_traits:

@@ -99,8 +99,8 @@ def test_each_part_has_axes_of_its_own(estimates):
     [
         (lambda part: part.top(), "no user was asked about the categories 'no', 'yes'"),
         (lambda part: part.to_series(), "no user was asked"),
-        (lambda part: part.confidence_interval(), "No confidence interval is available without users"),
-        (lambda part: part.detected(), "No detection is available without users"),
+        (lambda part: part.confidence_interval(), "No confidence interval without users"),
+        (lambda part: part.detected(), "No detection without users"),
     ],
 )
 def test_a_part_without_users_says_so(estimates, ask, message):

@@ -230,7 +230,7 @@ def test_what_weights_and_weeks_know_of_their_errors_is_kept(kind, of, tmp_path)
     # Without them there would be other intervals, or none.
     bare = estimate.with_values(estimate.values, noise=rows.noise.of_rows(0), standard_errors=None)
     if kind == "trend":
-        with pytest.raises(ValueError, match="No confidence interval is available after Trend"):
+        with pytest.raises(ValueError, match="No confidence interval after Trend"):
             bare.confidence_interval(0.9, of=of)
     else:
         assert not np.allclose(bare.confidence_interval(0.9, of=of), ends[0])
@@ -492,7 +492,7 @@ def test_a_tree_is_the_tree_of_its_oracle(is_changed, path):
 
     forge(path, change)
     if is_changed:
-        with pytest.raises(ValueError, match="its noise does not belong to its oracle RangeOracle"):
+        with pytest.raises(ValueError, match="its noise does not belong to RangeOracle"):
             load_estimate(path)
     else:
         assert load_estimate(path).shape == (1, 512)
