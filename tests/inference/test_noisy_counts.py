@@ -274,12 +274,12 @@ def test_whole_counts_need_a_number_of_users():
         ({"noise": "laplace", "epsilon": 0.0}, "needs epsilon > 0 and sensitivity > 0"),
         ({"noise": "laplace", "epsilon": 1, "sensitivity": -1}, "epsilon > 0 and sensitivity > 0"),
         ({"noise": "laplace", "std": [1.0, 2.0, 3.0]}, "one for each of the 2 counts"),
-        ({"noise": "laplace", "std": np.eye(2)}, "Only normal noise may have a covariance"),
+        ({"noise": "laplace", "std": np.eye(2)}, "their covariance matrix"),
         ({"noise": "normal", "std": [[1.0, 2.0], [2.0, 1.0]]}, "not a covariance matrix"),
         ({"noise": "normal", "std": [[1.0, 0.5], [0.0, 1.0]]}, "not a covariance matrix"),
-        ({"noise": "discrete-normal", "std": 0.5}, "needs a finite std >= 1"),
-        ({"noise": "laplace", "std": -1.0}, "needs a finite std >= 0"),
-        ({"std": [1.0, 2.0]}, "Several standard deviations need the distribution as well"),
+        ({"noise": "discrete-normal", "std": 0.5}, "needs std >= 1"),
+        ({"noise": "laplace", "std": -1.0}, "needs std >= 0"),
+        ({"std": [1.0, 2.0]}, "also pass the distribution of the noise"),
         ({"epsilon": 1.0}, "Pass p= and q= for counts of reports"),
     ],
 )
@@ -354,10 +354,10 @@ def test_intervals_of_reconciled_counts_cover(seed):
 @pytest.mark.parametrize(
     ("estimate", "counts", "std", "match"),
     [
-        (release(), [1.0], 1.0, "a finite number in counts= for each of 3 queries"),
-        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number in counts="),
-        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations std= >= 0"),
-        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations std= >= 0"),
+        (release(), [1.0], 1.0, "a finite number for each of the 3 queries"),
+        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number for each of the 3 queries"),
+        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations >= 0"),
+        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations >= 0"),
         (GRR(1.0, categories=4).simulate([1, 2, 3, 4]), [1.0] * 3, 1.0, "noise of a known dist"),
     ],
 )
@@ -389,5 +389,5 @@ def test_homogeneity_of_equal_groups_has_uniform_p_values(seed):
 
 
 def test_homogeneity_needs_groups():
-    with pytest.raises(ValueError, match="at least two groups, got 1"):
+    with pytest.raises(ValueError, match="at least two rows \\(groups\\), got 1"):
         homogeneity(release())

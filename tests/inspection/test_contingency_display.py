@@ -188,13 +188,13 @@ def test_what_is_no_table(tables):
         draw(tables, "age", "sex")
     with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
-    with pytest.raises(ValueError, match="Pass the names of both, as in"):
+    with pytest.raises(ValueError, match="Pass both, as in"):
         draw(tables, "sex")
     with pytest.raises(ValueError, match="color must be one of .* got 'ratio'"):
         draw(tables, "sex", "smokes", color="ratio")
     with pytest.raises(ValueError, match="0.5 <= level < 1"):
         draw(tables, "sex", "smokes", level=95)
-    with pytest.raises(ValueError, match="all pairs of two attributes"):
+    with pytest.raises(ValueError, match="all pairs of values of two attributes"):
         draw(GRR(2.0, categories=3).simulate([5, 5, 5]))
     with pytest.raises(ValueError, match="draws one table, got 2"):
         draw(GRR(2.0, categories=PAIRS).simulate([5] * 6, 2))

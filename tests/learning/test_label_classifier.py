@@ -742,7 +742,7 @@ def test_what_is_missing_or_negative_is_named():
         LabelDPClassifier().privatize(Y)
     with pytest.raises(NotFittedError):
         LabelDPClassifier().predict(X)
-    with pytest.raises(ValueError, match="There is no score 'r2' on randomized labels"):
+    with pytest.raises(ValueError, match="There is no score 'r2' for randomized labels"):
         make_label_dp_scorer("r2")
     with pytest.raises(ValueError, match="for two classes, got 3"):
         label_dp_score("f1", [0, 1, 2], [0, 1, 2], epsilon=1.0, classes=[0, 1, 2])
@@ -787,7 +787,10 @@ def test_a_search_says_once_that_a_classifier_ends_at_the_constant():
     model = LabelDPClassifier(**known)
     ((category, message),) = warned_of(lambda: model.fit(noise, labels))
     assert category is UserWarning
-    assert "LabelDPClassifier ends at the constant: 600 reports do not" in message
+    assert (
+        "LabelDPClassifier predicts the same for all rows (the constant), because 600 reports do not"
+        in message
+    )
     search = GridSearchCV(model, {"estimator": [LogisticRegression(C=C) for C in (0.1, 1)]}, cv=3)
     assert len(warned_of(lambda: search.fit(noise, labels))) == 1
     people, labels, _ = population(rng, 2000)

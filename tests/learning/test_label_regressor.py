@@ -74,7 +74,7 @@ def test_it_ends_at_the_constant_where_reports_do_not_support_more(n, epsilon):
 def test_the_constant_is_told_once():
     """And the default penalty goes on until the best is inside."""
     model = LabelDPRegressor(epsilon=0.1, bounds=BOUNDS, random_state=0)
-    with pytest.warns(UserWarning, match="ends at the constant: 50 reports"):
+    with pytest.warns(UserWarning, match=r"the constant\), because 50 reports"):
         model.fit(*people(50, 5))
     assert model.weight_ == 0
     assert set(model.predict(people(50, 5)[0])) == {model.constant_}

@@ -1,4 +1,4 @@
-"""Display of places: the cells of two numbers as a map; cells within the noise are hatched."""
+"""Display of the joint distribution of two numbers, such as coordinates of places, as a map."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ._base import EstimateDisplay
 
 @dataclass(eq=False, repr=False)
 class MapDisplay(EstimateDisplay):
-    """The cells of two numbers as a heat map; cells within the noise are hatched.
+    """A heat map of the estimated joint distribution of two numbers, such as coordinates of places.
 
-    The axes are in the units of the numbers, so that the cells lie on top of a map that is drawn on
-    the same axes. Cells of different sizes are colored by frequency per area. A cell is hatched if
-    its frequency may be 0.
+    Each number is in bins, and a cell is a pair of bins. A cell is hatched if its frequency is
+    within the noise, so that the true frequency may be 0. The axes are in the units of the numbers,
+    so you can draw a geographic map on the same axes. If cells have different sizes, colors show
+    the frequency per area, otherwise the frequency.
 
     Use :meth:`from_estimate` to create a display.
 
@@ -90,7 +91,7 @@ class MapDisplay(EstimateDisplay):
         level : float, default=0.95
             The simultaneous coverage of the intervals of all cells.
         of : {"users", "population"}, default="users"
-            Target of the inference: the users, or the population that they are a sample of.
+            Target of the inference: the users, or the population that the users are a sample of.
         extent : (float, float, float, float), default=None
             Left, right, lower and upper end of the grid in the units of the axes. If None, the
             bounds of the grid.
@@ -107,18 +108,20 @@ class MapDisplay(EstimateDisplay):
         Raises
         ------
         ValueError
-            If the categories are no grid, or there are several estimates.
+            If the categories are not the cells of a grid (``Domain.grid``), or there are several
+            estimates.
 
         Notes
         -----
-        The raw estimate decides which cells are within the noise, also of a post-processed one.
+        The raw estimate decides which cells are within the noise, even if the colors show a
+        post-processed estimate.
         """
         cls._check(estimate, None, level)
         grid: Any = getattr(estimate, "domain", None)
         if grid is None or grid.grid_ends is None:
             raise ValueError(
-                "MapDisplay draws the cells of two numbers, got other categories: declare "
-                "categories=Domain.grid(x_bins, y_bins), or take ContingencyDisplay."
+                "MapDisplay needs an estimate whose categories are the cells of a grid. Declare "
+                "categories=Domain.grid(x_bins, y_bins) in the oracle, or use ContingencyDisplay."
             )
         raw, within_noise = estimate.as_raw(), None
         if raw.is_raw and raw.noise is not None:

@@ -1,4 +1,4 @@
-"""The noise of counts that another system has computed, for `FrequencyEstimate.from_counts`."""
+"""Checks of the noise arguments of `FrequencyEstimate.from_counts`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determ
 def noise_of_counts(
     kind: Any, p: Any, q: Any, std: Any, epsilon: Any, sensitivity: Any, n_categories: int
 ) -> Any:
-    """Return the noise that the arguments of `FrequencyEstimate.from_counts` describe.
+    """Check the noise arguments of `FrequencyEstimate.from_counts` and return the noise.
 
-    Returns: the standard deviation if the distribution is unknown, an AddedNoise otherwise.
+    kind: the argument `noise`, the name of the distribution.
+    Returns: an AddedNoise; if the distribution is unknown, only the standard deviation.
     """
     n_given = sum(parameter is not None for parameter in (std, epsilon))
     if p is not None or q is not None or n_given != 1 or (kind is None and std is None):
@@ -32,8 +33,9 @@ def noise_of_counts(
     if kind is None:
         if not (isinstance(std, Real) and 0 <= float(std) < np.inf):
             raise ValueError(
-                f"FrequencyEstimate.from_counts needs a finite std >= 0, got {std!r}. Several "
-                'standard deviations need the distribution as well, such as noise="normal".'
+                f"FrequencyEstimate.from_counts without noise= needs a finite number std >= 0, got "
+                f"{std!r}. To pass several standard deviations, also pass the distribution of the "
+                'noise, such as noise="normal".'
             )
         return std
     if kind not in NOISE_KINDS:
@@ -51,7 +53,8 @@ def noise_of_counts(
         if not (budgets.size and scale.size == 1 and np.all(budgets > 0) and scale.item() > 0):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs epsilon > 0 and sensitivity > 0, got "
-                f"epsilon={epsilon!r} and sensitivity={sensitivity!r}."
+                f"epsilon={epsilon!r} and sensitivity={sensitivity!r}. Pass the values with which "
+                "the noise was added."
             )
         std = std_of_noise(kind, budgets, scale.item())
     deviations = as_numbers(std, kinds="iuf")
@@ -61,9 +64,9 @@ def noise_of_counts(
         shapes.append((n_categories, n_categories))
     if deviations.shape not in shapes or not np.all(np.isfinite(deviations)):
         raise ValueError(
-            f"FrequencyEstimate.from_counts needs finite standard deviations std=, one for all or "
-            f"one for each of the {n_categories} counts, got {std!r:.80}. Only normal noise may "
-            "have a covariance matrix."
+            f"FrequencyEstimate.from_counts needs finite standard deviations std=, got "
+            f"{std!r:.80}. Pass one number for all counts, one for each of the {n_categories} "
+            'counts, or, with noise="normal", their covariance matrix.'
         )
     if is_matrix:
         smallest = np.linalg.eigvalsh((deviations + deviations.T) / 2).min()
@@ -76,19 +79,19 @@ def noise_of_counts(
     least = 1.0 if kind == "discrete-normal" else 0.0
     if np.any(deviations < least):
         raise ValueError(
-            f'FrequencyEstimate.from_counts needs a finite std >= {least:g} of "{kind}" noise, got '
-            f"{std!r:.80}."
+            f'FrequencyEstimate.from_counts with noise="{kind}" needs std >= {least:g}, got '
+            f"{std!r:.80}. Pass the standard deviation with which the noise was added."
         )
     return AddedNoise(kind, np.broadcast_to(deviations, (n_categories,)).copy())
 
 
 def warn_of_suppressed(categories: np.ndarray) -> None:
-    """Warn that the counts of these categories are missing, so the estimate omits them."""
+    """Warn that the counts of these categories are missing, and that the estimate omits them."""
     warnings.warn(
         f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "
         f"{categories[0]!r}. The estimate omits these categories, so totals do not include their "
-        "users. To keep such a category, replace its count by 0 or by half the threshold of "
-        "suppression; this estimate is biased.",
+        "users. To keep such a category, replace its count by 0 or by half the suppression "
+        "threshold; the estimate is then biased.",
         UserWarning,
         stacklevel=3,
     )
