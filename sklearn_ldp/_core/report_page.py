@@ -138,7 +138,7 @@ class Reported:
     """Mixin class for results such as estimates, with the methods `describe` and `report`."""
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        """Return the content of a report, as a dict of plain values.
+        """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
         ----------
@@ -154,8 +154,8 @@ class Reported:
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
             and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
-            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
-            `parts` is a list with one such dict for each estimate.
+            sentences), and `made_by` (Python code for this estimate). Unknown entries are None. For
+            several estimates, the entry `parts` is a list with one such dict for each estimate.
 
         Raises
         ------

@@ -791,10 +791,11 @@ def _score_covariance(
     X_offset: np.ndarray,
     y_offset: float,
 ) -> np.ndarray:
-    """Return the sum, over all rows, of the outer product of the row's corrected score.
+    """Return the sum over all rows of the outer product of a row's score vector with itself.
 
+    The score vector of a row is minus half the gradient of the row's corrected squared error with
+    respect to the coefficients.
     Shapes: -> (n_features, n_features).
-    The score of a row is minus half the gradient of its corrected squared error.
     """
     intercept = y_offset - float(X_offset @ coef)
     total = np.zeros((X.shape[1], X.shape[1]))
@@ -1039,7 +1040,7 @@ def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
     if outside.size:
         raise ValueError(
             f"{argument} contains the column {outside[0]}, but X has {n_features} columns. Pass "
-            "positions from 0 in the X of fit, after any ColumnTransformer."
+            "positions of columns, counted from 0, in the X of fit, after any ColumnTransformer."
         )
     if len(positions) < 2:
         raise ValueError(

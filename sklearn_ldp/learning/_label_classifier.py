@@ -348,9 +348,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
             raise ValueError(
-                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}. Use the "
-                "same epsilon, classes and subset_size as the clients."
+                f"{self._name}(subset_size={self.subset_size!r}) expects {channel.size} of the "
+                f"{len(channel.classes)} classes in each report, got reports of shape "
+                f"{reports.shape}. Use the same epsilon, classes and subset_size as the clients."
             )
         weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base = self._base()
@@ -550,7 +550,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def _encoded(
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
-        """Return the LabelChannel, and the code of each label or report in `y`.
+        """Return the randomization (a LabelChannel), and the code of each label or report in `y`.
 
         A code is the position of a label in the sorted classes.
         learn: whether classes that are not declared are learned from the labels.
@@ -564,8 +564,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} got epsilon={self.epsilon!r}, which is too small: at a resolution "
-                "of 2**-64, reports do not depend on the labels. Increase epsilon."
+                f"{self._name} got epsilon={self.epsilon!r}, which is too small: reports do not "
+                "depend on the labels, because probabilities are multiples of 2**-64. Increase "
+                "epsilon."
             )
         return channel, channel.encode(labels, self._name)
 
@@ -579,8 +580,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             raise ValueError(
                 "LabelDPClassifier needs a LogisticRegression without class_weight, because class "
                 "weights depend on the true classes, which are secret. Leave out class_weight, and "
-                "change the threshold on the "
-                "probabilities instead."
+                "change the threshold on the probabilities instead."
             )
         elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
             problem = "an L2 penalty with a finite C > 0, because losses have no minimum without it"

@@ -274,8 +274,8 @@ def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarr
     """Return Fieller's interval of each ratio ``part / whole``; NaN if the denominator may be 0.
 
     Shapes: part and whole (...), margins (2, 2, ...) -> lower ends (...), upper ends (...).
-    margins: covariance of part and whole, times the square of the critical value (the allowed
-    number of standard errors).
+    margins: the covariance matrix of each numerator (part) and denominator (whole), multiplied by
+    the square of the critical value, which is the allowed number of standard errors.
     """
     # The interval contains the ratio r if part - r whole is within the allowed number of standard
     # errors of 0. The ends of the interval are the roots of a r^2 - 2 b r + c.
@@ -342,7 +342,7 @@ def make_label_dp_scorer(
 
 
 class LabelDPScorer(BaseScorer):
-    """A scorer on randomized labels; see :func:`make_label_dp_scorer`."""
+    """A scorer that uses randomized labels, the result of :func:`make_label_dp_scorer`."""
 
     def __init__(self, metric: str, epsilon: float | None, classes: Any) -> None:
         super().__init__()

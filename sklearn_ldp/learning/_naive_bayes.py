@@ -345,9 +345,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         error = float(np.sqrt(min(feature.mean_variance for feature in features)))
         if error > _HOPELESS:
             raise ValueError(
-                f"{self._name} needs a larger epsilon, or more users: each frequency in these "
-                f"tables has a standard error of {error:.3g} or more, so they contain no usable "
-                "information."
+                f"{self._name} needs tables with less noise: each frequency in these tables has a "
+                f"standard error of {error:.3g} or more, so they contain no usable information. "
+                "Use a larger epsilon, or more users."
             )
         features = _with_equal_class_shares(features)
         noise: Any = next(iter(estimates.values())).noise
@@ -464,7 +464,7 @@ class _FeatureTable:
 
 
 def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_FeatureTable]:
-    """Return tables that all have the same class frequencies, by least squares."""
+    """Adjust the tables by least squares so that all have the same class frequencies."""
     n_classes = features[0].cells.shape[1]
     cells, _ = consistent_tables(
         sizes=[*(len(feature.cells) for feature in features), n_classes],

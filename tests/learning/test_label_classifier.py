@@ -787,10 +787,7 @@ def test_a_search_says_once_that_a_classifier_ends_at_the_constant():
     model = LabelDPClassifier(**known)
     ((category, message),) = warned_of(lambda: model.fit(noise, labels))
     assert category is UserWarning
-    assert (
-        "LabelDPClassifier predicts the same for all rows (the constant), because 600 reports do not"
-        in message
-    )
+    assert "the same for all rows (the constant), because 600 reports do not" in message
     search = GridSearchCV(model, {"estimator": [LogisticRegression(C=C) for C in (0.1, 1)]}, cv=3)
     assert len(warned_of(lambda: search.fit(noise, labels))) == 1
     people, labels, _ = population(rng, 2000)

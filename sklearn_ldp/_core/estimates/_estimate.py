@@ -296,9 +296,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
-                f"FrequencyEstimate.from_counts got counts={counts!r:.100} and "
-                f"n_samples={n_samples!r}. Pass a number for each category as counts=, and numbers "
-                "of users above 0 as n_samples=."
+                "FrequencyEstimate.from_counts needs one number for each category and a positive "
+                f"number of users, got counts={counts!r:.100} and n_samples={n_samples!r}. Pass "
+                "one number for each category as counts=, and a number of users above 0 as "
+                "n_samples=."
             )
         if n_samples is None and noise is None:
             raise ValueError(
@@ -383,7 +384,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         rows: list[Any] = list(estimates.values())
         if not rows:
             raise ValueError(
-                f"FrequencyEstimate.from_rows got {estimates!r}. Pass at least one estimate."
+                f"FrequencyEstimate.from_rows needs at least one estimate, got {estimates!r}. Pass "
+                "a mapping of row names to estimates."
             )
         check_apart(rows, "set of rows")
         lengths = [len(row) for row in rows]
@@ -1118,7 +1120,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             sizes = None if self.noise is None else self.noise.n_users
         elif not isinstance(total, Integral) or isinstance(total, bool) or total < 1:
             raise ValueError(
-                f"to_counts needs an integer total >= 1, got {total!r}. Pass the sum of the counts."
+                f"to_counts needs an integer total >= 1, got {total!r}. Pass the sum that the "
+                "counts should have."
             )
         if sizes is None:
             raise ValueError(
@@ -1201,7 +1204,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         of: str | None = None,
         at_all_times: bool | int = False,
     ) -> dict[str, Any]:
-        """Return the content of a report, as a dict of plain values.
+        """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
         ----------
@@ -1225,8 +1228,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
             and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
-            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
-            `parts` is a list with one such dict for each estimate.
+            sentences), and `made_by` (Python code for this estimate). Unknown entries are None. For
+            several estimates, the entry `parts` is a list with one such dict for each estimate.
 
         Raises
         ------

@@ -86,7 +86,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
     @property
     def feature_names(self) -> np.ndarray:
-        """An array of names, "part_category" for each category of each part, such as "age_3"."""
+        """An array with a name for each category of each part, such as "age_3" in part "age"."""
         names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
         return np.array(names, dtype=object)
 

@@ -83,9 +83,9 @@ def query_errors(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -98,8 +98,8 @@ def query_errors(
 
     Returns
     -------
-    ndarray of shape (n_estimates,), or dict of these
-        One error per row of the estimate. For a set, a dict with these for each part.
+    ndarray of shape (n_estimates,), or dict of such arrays
+        One error per row of the estimate. For a set, a dict with one such array for each part.
 
     Raises
     ------
@@ -170,9 +170,9 @@ def frequency_mse(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -209,9 +209,9 @@ def frequency_mae(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -275,9 +275,9 @@ def bias_variance(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         At least 2 independent estimates. Answers are clipped if the estimate is the result of a
         PostPos.
@@ -288,8 +288,8 @@ def bias_variance(
 
     Returns
     -------
-    BiasVariance, or dict of these
-        Arrays with one entry per query. For a set, a dict with these for each part.
+    BiasVariance, or dict of BiasVariance
+        Arrays with one entry per query. For a set, a dict with one result for each part.
 
     Raises
     ------
@@ -364,9 +364,9 @@ def heavy_hitter_scores(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate.
     threshold : float, default=None
@@ -383,8 +383,9 @@ def heavy_hitter_scores(
 
     Returns
     -------
-    HeavyHitterScores, or dict of these
-        Arrays with one entry per row of the estimate. For a set, a dict with these for each part.
+    HeavyHitterScores, or dict of HeavyHitterScores
+        Arrays with one entry per row of the estimate. For a set, a dict with one result for each
+        part.
 
     Raises
     ------
@@ -401,8 +402,9 @@ def heavy_hitter_scores(
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     if (threshold is None) == (k is None):
         raise ValueError(
-            f"heavy_hitter_scores got threshold={threshold!r} and k={k!r}. Pass either threshold=, "
-            "a frequency, or k=, a number of categories."
+            "heavy_hitter_scores needs exactly one of threshold= and k=, got "
+            f"threshold={threshold!r} and k={k!r}. Pass either a frequency as threshold=, or a "
+            "number of categories as k=."
         )
     if k is None:
         is_true = truth >= threshold
@@ -496,8 +498,9 @@ def equivalent_n_samples(
         noise = noise.noise
     if noise is None or n_categories is None:
         raise ValueError(
-            f"equivalent_n_samples got noise={noise!r} and n_categories={n_categories!r}. Pass an "
-            "estimate with a noise model, or NoiseModel(p, q, n_samples) and n_categories."
+            "equivalent_n_samples needs a noise model and a number of categories, got "
+            f"noise={noise!r} and n_categories={n_categories!r}. Pass an estimate with a noise "
+            "model, or pass both NoiseModel(p, q, n_samples) and n_categories=."
         )
     mse = np.asarray(mse, dtype=np.float64)
     if not np.all(mse >= 0):
@@ -587,9 +590,9 @@ def held_out_score(
         )
     if held_out.noise is None:
         raise ValueError(
-            "held_out_score needs a held-out estimate with noise, from which it computes the "
-            "variance. Pass oracle.estimate_ itself, or FrequencyEstimate(..., "
-            "noise=oracle.noise_)."
+            "held_out_score needs a held-out estimate with a noise model, from which it computes "
+            "the variance, but this estimate has none. Pass oracle.estimate_ itself, or "
+            "FrequencyEstimate(..., noise=oracle.noise_)."
         )
     query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
     if query_set.depends_on_truth:

@@ -28,7 +28,8 @@ def combine(
     """Return the weighted mean of the raw estimates of several collections.
 
     The collections may use different oracles and values of epsilon. By default, each user must have
-    taken part in only one of the collections. Otherwise see `shared_users`.
+    taken part in only one of the collections. If users took part in several collections, see
+    `shared_users`.
 
     Privacy: costs none.
 

@@ -75,8 +75,7 @@ def confidence_interval(
     if coverage != "selected":
         raise ValueError(
             f'Argument coverage must be "each" or "selected", got {coverage!r}. Use "selected" '
-            "only "
-            "with top_k(k) as the query."
+            "only with top_k(k) as the query."
         )
     k = None if queries is None else as_query_set(queries).top
     if k is None:

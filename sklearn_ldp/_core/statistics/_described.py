@@ -437,7 +437,7 @@ def _open_categories(labels: np.ndarray, is_open: np.ndarray) -> tuple[str, str]
     """Return two phrases of a sentence about the categories with intervals that contain 0.
 
     is_open: for each category, whether its interval contains 0.
-    Returns: the names of these categories; and "their intervals begin", or the singular.
+    Returns: the names of these categories; and "their intervals begin" or "its interval begins".
     """
     n_open = int(is_open.sum())
     verb = "their intervals begin"

@@ -402,9 +402,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "With shared_users=True the collections are not independent samples of a "
-                'population, but of is "population". Pass of="users" for a statement about these '
-                "users, or compare collections of different users."
+                'of="population" needs independent samples of two populations, but with '
+                "shared_users=True both collections have the same users. Pass "
+                'of="users" for results about these users, or compare collections of different users.'
             )
 
 

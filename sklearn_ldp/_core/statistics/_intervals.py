@@ -177,7 +177,7 @@ def intervals(
 
 # -- critical values --------------------------------------------------------------------------
 def two_sided(level: float) -> float:
-    """Return the bound for the absolute value of a standard normal variable with this level."""
+    """Return u so that a standard normal variable is in [-u, u] with the probability `level`."""
     return float(ndtri(0.5 + level / 2))
 
 

@@ -45,7 +45,7 @@ class MeanDifference(NamedTuple):
 class Means(Reported):
     """Mixin for classes that contain several named means with confidence intervals.
 
-    It provides differences, a table and a plot. A subclass defines the three first methods.
+    It provides differences, a table and a plot. A subclass defines the first three methods.
     """
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
@@ -331,8 +331,8 @@ def mean_by_answer(
 
     The mean by *reported* answer is biased, because reports are randomized and mix people with
     different true answers. This function decodes each report into unbiased estimates of the
-    indicators of the person's answer, which may be negative. The mean for an answer is the sum of
-    the outcomes, each times the estimated indicator, divided by the sum of the estimated
+    indicators of the person's answer. An estimate may be negative. The mean for an answer is the
+    sum of the outcomes, each times the estimated indicator, divided by the sum of the estimated
     indicators. Standard errors are sandwich estimates.
 
     Privacy: costs none; the outcome is public.

@@ -81,7 +81,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     Raises
     ------
     ValueError
-        If the estimate is post-processed or has no noise model, or the level is not in (0, 1).
+        If the estimate is post-processed or has no noise model, or the level is not in [0.5, 1).
 
     Notes
     -----

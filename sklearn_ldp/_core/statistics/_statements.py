@@ -61,7 +61,7 @@ def check_of(of: Any) -> None:
     """Raise ValueError unless `of` is "users" or "population"."""
     if of not in OF:
         raise ValueError(
-            f'Argument of must be "users" or "population", got {of!r}. Pass "users" for a '
-            "statement about the users who reported, or "
-            '"population" for a statement about the population that they were sampled from.'
+            f'Argument of must be "users" or "population", got {of!r}. Pass "users" for results '
+            'about the users who reported, or "population" for results about the population that '
+            "the users are a random sample of."
         )

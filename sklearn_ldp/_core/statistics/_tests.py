@@ -44,7 +44,7 @@ class WaldTest(NamedTuple):
 
 
 def wald_test(statistics: list[float], degrees_of_freedom: int) -> WaldTest:
-    """Return the Wald test for these statistics, one for each row of an estimate."""
+    """Return the result of a Wald test from the test statistic of each row of an estimate."""
     values = np.array(statistics)
     return WaldTest(values, degrees_of_freedom, chdtrc(degrees_of_freedom, values))
 
@@ -227,7 +227,7 @@ class Departures(NamedTuple):
 
 
 def departures(estimate: Estimate, level: float, of: str) -> Departures:
-    """Return the differences between joint frequencies and the product of their margins.
+    """Return a table of joint frequencies minus the product of its margins, with the noise.
 
     Shapes: estimate (1, d_a * d_b).
     level: the probability that no difference exceeds the critical value if the attributes are
@@ -280,10 +280,10 @@ def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[
 
 
 def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the row sums and the column sums of a table, and the table of independent attributes.
+    """Return the margins of a table of joint frequencies, and the table for independent attributes.
 
-    The sums are scaled to the sum 1. The third result is the outer product of both sums, after a
-    projection to distributions.
+    The margins are the row sums and the column sums, scaled to the sum 1. The third result is the
+    outer product of both margins, after their projection to distributions.
     Shapes: table (d_a, d_b) -> (d_a,), (d_b,), (d_a, d_b).
     """
     total = table.sum()
