@@ -346,7 +346,8 @@ class TrendDisplay(BaseDisplay):
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
                 f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Pass 1 to "
-                f"{_MOST_LINES} categories as categories=, or a number from 1 to {_MOST_LINES} as k=."
+                f"{_MOST_LINES} categories as categories=, or a number from 1 to {_MOST_LINES} as "
+                "k=."
             )
         # The rows are independent because their users differ. For the rows of a trend, Sidak's
         # inequality gives the same bound.

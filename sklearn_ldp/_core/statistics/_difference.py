@@ -404,7 +404,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             raise ValueError(
                 'of="population" needs independent samples of two populations, but with '
                 "shared_users=True both collections have the same users. Pass "
-                'of="users" for results about these users, or compare collections of different users.'
+                'of="users" for results about these users, or compare collections of different '
+                "users."
             )
 
 
