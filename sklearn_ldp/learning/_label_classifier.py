@@ -630,7 +630,11 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
-        """Fit the model with n decreasing penalties; append coefficients to the list `path`."""
+        """Continue a list of fits with decreasing penalties, and return it.
+
+        path: the fits so far: the constant, followed by the fits with the largest penalties.
+        n: the number of fits after the constant in the result.
+        """
         if not path:
             intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
             path = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
