@@ -67,9 +67,9 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         All clones of this estimator in a search issue the warning only once.
         """
         message = (
-            f"{self._name} predicts the same for all rows (the constant), because {n_reports} "
-            "reports do not show that the features predict the label. Collect more reports, or use "
-            "fewer features or a larger epsilon."
+            f"{self._name} ends at the constant (the same prediction for all rows), because "
+            f"{n_reports} reports do not show that the features predict the label. Collect more "
+            "reports, or use fewer features or a larger epsilon."
         )
         warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
 

@@ -259,7 +259,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self._validate_params()
         if is_classifier(self._base()):
             raise ValueError(
-                f"{self._name} needs a regressor as estimator, got the classifier "
+                f"{self._name} trains regressors, but its estimator is the classifier "
                 f"{self._base()!r}. Pass a regressor, or use LabelDPClassifier."
             )
         labels = self._labels(y) if self.input == "values" else None

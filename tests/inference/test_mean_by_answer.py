@@ -116,7 +116,7 @@ def test_what_is_refused(outcome, reports, oracle, options, match):
     with pytest.raises((ValueError, AttributeError, TypeError), match=match):
         mean_by_answer(outcome, np.array(reports, dtype=int), oracle, **options)
     found = mean_by_answer([1.0, 2.0, 1.5], [0, 1, 1], GRR(4.0, categories=["a", "b"]))
-    with pytest.raises(ValueError, match="no mean of 'c'"):
+    with pytest.raises(ValueError, match="No mean has the name 'c'"):
         found.difference("a", "c")
     with pytest.raises(ValueError, match="in \\(0, 1\\)"):
         found.quantile(1.0)

@@ -341,7 +341,7 @@ def test_a_search_that_does_not_fit():
         ValueError, match=r"x must be a searched parameter, got 'epsilon'. Use one of \['post'\]"
     ):
         ErrorCurveDisplay.from_grid_search(search, x="epsilon")
-    with pytest.raises(ValueError, match="numbers on the x axis.*Name a parameter with numbers"):
+    with pytest.raises(ValueError, match="numbers on the x axis.*Pass a parameter with numbers"):
         ErrorCurveDisplay.from_grid_search(search, x="post")
     twice = searched([{"oracle__epsilon": [1.0]}, {"oracle__epsilon": [1.0]}])
     with pytest.raises(ValueError, match="several candidates called 'error'"):

@@ -84,9 +84,7 @@ class Means(Reported):
         check_level(level)
         names, means, _ = self._means()
         if missing := [name for name in (a, b) if name not in names]:
-            raise ValueError(
-                f"There is no mean of {missing[0]!r}. Use two of the names {list(names)}."
-            )
+            raise ValueError(f"No mean has the name {missing[0]!r}. Pass names from {list(names)}.")
         i, j = names.index(a), names.index(b)
         value = float(means[i] - means[j])
         error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
