@@ -1,6 +1,6 @@
-"""The command line of a benchmark, and the folder of the real histograms.
+"""The command line of the benchmarks, and the folder with the real histograms.
 
-The histograms are beside the checkout, and not part of the project.
+The histograms are not part of the project. Their default folder is beside the checkout.
 """
 
 from __future__ import annotations

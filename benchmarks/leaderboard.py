@@ -1,17 +1,18 @@
-"""All post-processors and searches by question, and a method of yours beside them.
+"""Compare all post-processors and searches, and optionally your own, for several queries.
 
     python -m benchmarks.leaderboard
     python -m benchmarks.leaderboard --method my_module:MyPostProcessor
 
-The populations are in packages that everybody has: the US states, words and pairs of letters of
-Python's own documentation, kinds of nodes of its standard library's code, words in the names of
-Unicode's characters, and pixels that scikit-learn bundles. No method was tuned on them. Each cell
-(a population, an oracle, an epsilon and a number of users) is one collection of reports. The number
-is the mean squared error over that of the best post-processor in hindsight, by geometric mean, with
-its standard error over the populations, and the greatest.
+The populations come with Python or with the required packages: the US states, words and pairs of
+letters in Python's documentation, kinds of syntax nodes in the code of its standard library, words
+in the names of Unicode characters, and pixels of images in scikit-learn. No method was tuned on
+these populations. Each cell (a population, an oracle, an epsilon and a number of users) is one
+collection of reports. In each cell, the mean squared error of a method is divided by the error of
+the post-processor that is the best in hindsight. The table contains the geometric mean of these
+ratios, its standard error over the populations, and the largest ratio.
 
-A method is a post-processor that is made without arguments; if it has the parameter ``queries``, it
-is told what will be asked. ``--page FILE`` writes the table and its picture into a page.
+Your method is a post-processor class that is created without arguments. If it has the parameter
+``queries``, it receives the queries. ``--page FILE`` writes the table and its picture into a page.
 """
 
 from __future__ import annotations

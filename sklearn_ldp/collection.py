@@ -1,4 +1,4 @@
-"""Collecting reports in production: files, batches, checkpoints and aggregation."""
+"""Tools to collect reports from real users: files, batches, checkpoints and aggregation."""
 
 from ._core.aggregation._aggregator import Aggregator, CollectionSummary, Refusal
 from ._core.aggregation._batches import (

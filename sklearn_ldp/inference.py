@@ -1,11 +1,13 @@
 """Inference: intervals, differences of estimates, tests, discoveries and ranks.
 
-The parameter `of` specifies the people a statement refers to, with the same rule in all functions.
-A statement about the people who reported (an interval, a discovery, a rank) has the default
-``of="users"`` (finite population): the reports are the only source of randomness. A statement that
-compares collections or tests a hypothesis (a difference, a test, a plot of these) has the default
-``of="population"`` (superpopulation): the users are a random sample of a larger population. The
-reason is that two collections have different users, and a hypothesis is rarely about the sample.
+The parameter `of` of all functions specifies the people whose frequencies a result refers to:
+
+- ``of="users"`` (finite population): the people who reported. The randomness of the reports is the
+  only source of error. This is the default of intervals, discoveries and ranks.
+- ``of="population"`` (superpopulation): a larger population, of which the users are a random
+sample.
+  The error of this sample is included. This is the default of differences, tests and their plots,
+  because two collections have different users, and a hypothesis is rarely about the sample.
 """
 
 from ._core.statistics import (

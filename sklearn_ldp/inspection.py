@@ -1,4 +1,4 @@
-"""Displays of estimates, errors and searches; a plot imports matplotlib."""
+"""Displays (plots) of estimates, errors and searches. The first plot imports matplotlib."""
 
 from ._core.displays import (
     ContingencyDisplay,

@@ -1,8 +1,8 @@
-"""Queries to a distribution: each query is the total frequency of a set of categories.
+"""Queries about a distribution: most queries ask for the total frequency of some categories.
 
-``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
-``estimate.answer(query_set)`` multiplies the matrix by the estimate. Queries do not depend on
-oracles.
+A query set is a list of queries. ``estimate.answer(query_set)`` answers all of them.
+``query_set.matrix(d)`` returns them as a sparse matrix of shape ``(n_queries, d)``, with one
+weight for each of the d categories. Queries do not depend on oracles.
 """
 
 from ._core.queries import (

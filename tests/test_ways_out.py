@@ -156,7 +156,10 @@ WAYS = {
 }
 # Why not: the message of the error, or of the AttributeError where there is no such method.
 WHY_NOT = {
-    ("without noise", "frame with intervals"): "No confidence interval without a noise model",
+    (
+        "without noise",
+        "frame with intervals",
+    ): "No confidence interval is available without a noise model",
     ("means by answer", "file"): "no attribute 'save'",  # it would keep every person's outcome
 }
 

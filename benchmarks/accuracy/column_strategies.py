@@ -1,8 +1,8 @@
-"""Ways to ask about several columns, on the same users: errors.
+"""Errors of four ways to ask the same users about several columns.
 
-The table has n times the squared error, summed over the categories of all columns, of raw
-estimates: each user asked for one column, for as many as "auto" says, for all of them with a split
-budget, or for the joint category.
+The table contains n times the squared error of the raw estimates, summed over the categories of all
+columns. Each user reports on one column, on the number of columns that "auto" chooses, on all
+columns with a split budget, or on the joint category of all columns.
 
     python -m benchmarks.accuracy.column_strategies
 """

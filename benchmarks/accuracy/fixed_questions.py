@@ -1,16 +1,17 @@
-"""Errors of the answers to fixed questions: groups, ranges, the most frequent, every category.
+"""Errors of the answers to fixed queries: groups, ranges, the largest and all categories.
 
     python benchmarks/accuracy/_real_populations.py > FILE    (with the packages of populations.txt)
     python -m benchmarks.accuracy.fixed_questions --populations FILE
 
-Each cell is a population, a question, an epsilon and a number of users, who are drawn from the
-population and report through OUE, by its exact law. The errors of a method are means over the
-repeats; those of answers are divided by the least error of one of the 13 default candidates in the
-same cell, and those of every category by those of EmpiricalBayes. The settings of the methods were
-chosen on the populations called "tuned".
+Each cell is a population, a query, an epsilon and a number of users. The users are drawn from the
+population, and their OUE reports are drawn from their exact distribution. The error of a method is
+the mean over the repeats. Errors of answers are divided by the smallest error of the 13 default
+candidates in the same cell. Errors of all categories are divided by the error of EmpiricalBayes.
+The settings of the methods were chosen on the populations called "tuned".
 
-With --data the emoji, city and fire histograms are among these. Groups "by lot" are the natural
-ones with shuffled labels, in which there is nothing to learn. No population is sorted by frequency.
+With --data these populations include the emoji, city and fire histograms. Groups "by lot" are the
+natural groups with shuffled labels, so the groups contain no information. No population is sorted
+by frequency.
 """
 
 from __future__ import annotations

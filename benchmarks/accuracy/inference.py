@@ -1,12 +1,12 @@
-"""How often the statements of `sklearn_ldp.inference` hold: coverage and false discoveries.
+"""How often the results of `sklearn_ldp.inference` are correct: coverage and false discoveries.
 
     python -m benchmarks.accuracy.inference
     python -m benchmarks.accuracy.inference --repeats 50 --parts answers discoveries
 
 prints the tables of doc/notes/inference.md.
 
-The coverage of one category is exact: the probabilities of all counts are added up. Everything else
-is simulated.
+The coverage of intervals of one category is computed exactly, from the probabilities of all counts.
+All other results are simulated.
 """
 
 from __future__ import annotations

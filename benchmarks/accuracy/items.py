@@ -1,10 +1,13 @@
-"""Sets of items and key-value pairs: errors, recall and coverage beside padding and sampling.
+"""Errors, recall and coverage for sets of items and key-value pairs.
+
+The methods are compared with padding and sampling.
 
     python -m benchmarks.accuracy.items --sections errors recall values
     python -m benchmarks.accuracy.items --sections peer --peers-python PATH
 
-"Padded" is the way of public code: a set is filled up with dummies to m items, one of which reports
-through OLH, and estimates are multiplied by m. Nothing was tuned on these populations.
+"Padded" is the method of other public packages: the client adds dummy items to a set until it has m
+items, draws one of them and reports it by OLH. The server multiplies the estimates by m. No
+constant was tuned on these populations.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ def main() -> None:
     """Print the sections that are asked for."""
     parser = command(__doc__, __spec__, whole=True)
     parser.add_argument("--sections", nargs="+", default=[*SECTIONS][:-1], choices=SECTIONS)
-    parser.add_argument("--peers-python", metavar="PATH", help="with multi-freq-ldpy, for `peer`")
+    parser.add_argument(
+        "--peers-python",
+        metavar="PATH",
+        help="interpreter with multi-freq-ldpy, for the section peer",
+    )
     arguments = parser.parse_args()
     for name in arguments.sections:
         print(f"\n## {name}\n")

@@ -1,10 +1,11 @@
 """Numbers as private labels: ``python -m benchmarks.accuracy.label_regression FOLDER``.
 
-FOLDER has the tables that ``benchmarks/accuracy/_learning_tables.py FOLDER --numbers`` writes. The
-root mean squared error on true test labels (a fifth of the rows), over the standard deviation of
-the label: of the constant that the same reports give, of a Ridge on clean labels, of
-`LabelDPRegressor` with its default and with boosted trees of large leaves, of the same Ridge on
-labels with Laplace's noise, and on labels that randomised response moves among 32 bins.
+FOLDER contains the tables that ``benchmarks/accuracy/_learning_tables.py FOLDER --numbers`` writes.
+The printed errors are root mean squared errors on the true labels of test rows (a fifth of all
+rows), divided by the standard deviation of the label. The methods are: the constant, estimated from
+the same reports; Ridge on true labels; `LabelDPRegressor` with its default estimator, and with
+boosted trees with large leaves; the same Ridge on labels with Laplace noise; and the same Ridge on
+labels in 32 bins that randomized response has randomized.
 """
 
 from __future__ import annotations
@@ -71,8 +72,10 @@ def main() -> None:
     """Print one row for each table and epsilon."""
     parser = command(__doc__, __spec__, repeats=3, n_jobs=1)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--tuned", action="store_true", help="the tables constants were chosen on")
-    parser.add_argument("--rows", type=int, help="train on so many rows at most (default: all)")
+    parser.add_argument(
+        "--tuned", action="store_true", help="use the tables on which the constants were chosen"
+    )
+    parser.add_argument("--rows", type=int, help="maximum number of training rows (default: all)")
     parser.add_argument("--quick", action="store_true", help="one split, one epsilon")
     options = parser.parse_args()
     paths = sorted(options.folder.glob("*.csv"))

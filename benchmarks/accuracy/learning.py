@@ -1,10 +1,11 @@
-"""Classifiers from private data, on Adult's official split: accuracy and log loss on the test part.
+"""Accuracy and log loss of classifiers from private data, on the official split of "Adult".
 
-"labels": features are public, the label is randomised. "records": everything is private, one report
-a user, with the full domains of 12 columns and with public groups.
+"labels": the features are public, and the label is randomized. "records": features and label are
+private, and each user sends one report, with the full domains of 12 columns or with coarser public
+groups of categories.
 
-The constants of LDPNaiveBayes were chosen on tables that _learning_tables.py writes (--choose
-FOLDER prints how they compare); Adult is only reported on.
+The constants of LDPNaiveBayes were chosen on tables that _learning_tables.py writes. The option
+--choose FOLDER compares constants on these tables. No constant was chosen on Adult.
 
     python -m benchmarks.accuracy.learning
     python -m benchmarks.accuracy.learning --only records --repeats 30
@@ -207,7 +208,11 @@ def main(argv: list[str] | None = None) -> None:
     """Print the tables."""
     parser = command(__doc__, __spec__, repeats=5)
     parser.add_argument("--only", choices=["labels", "records"])
-    parser.add_argument("--choose", metavar="FOLDER", help="compare correlations on these tables")
+    parser.add_argument(
+        "--choose",
+        metavar="FOLDER",
+        help="compare values of the parameter correlation on the tables in this folder",
+    )
     options = parser.parse_args(argv)
     if options.choose:
         print("\n".join(choices(options.choose, options.repeats)))

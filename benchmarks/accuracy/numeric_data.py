@@ -1,13 +1,13 @@
-"""Errors of numbers: means, distributions, ranges, bins and quantiles.
+"""Errors of estimates from numerical data: means, distributions, ranges, bins and quantiles.
 
     python -m benchmarks.accuracy.numeric_data [--sections mean shapes ranges ..]
 
-"mean" compares LocalMean with other mechanisms, exactly, and "columns" on 15
-real columns. "shapes" and "ranges" draw numbers in [0, 1) and
-compare distributions by their Wasserstein distance, and 400 random ranges by their mean squared
-error; "bins" compares single bins where data are weak, with numbers on a circle among them.
-"spread" is the coverage of intervals where bins are cut and numbers may be heaped. "which" compares
-what to take for means, deviations, ranges and quantiles, also of few users.
+"mean" compares the exact errors of LocalMean and other mechanisms. "columns" compares them on 15
+real columns. "shapes" and "ranges" draw numbers in [0, 1). "shapes" compares distributions by their
+Wasserstein distance, and "ranges" compares 400 random ranges by their mean squared error. "bins"
+compares single bins with few reports, including numbers on a circle. "spread" measures the coverage
+of intervals for queries that cut bins, also for numbers that users round (heaping). "which"
+compares the methods for means, standard deviations, ranges and quantiles, also for few users.
 """
 
 from __future__ import annotations

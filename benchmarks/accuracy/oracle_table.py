@@ -1,4 +1,7 @@
-"""Print the table of doc/notes/oracles.md: distance from the bound, bits of a report, decoding.
+"""Print the table of doc/notes/oracles.md.
+
+For each oracle, it contains the ratio of the variance to the lower bound, the number of bits of a
+report, and the time to decode reports.
 
 python -m benchmarks.accuracy.oracle_table
 """

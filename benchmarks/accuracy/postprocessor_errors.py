@@ -2,11 +2,12 @@
 
     python -m benchmarks.accuracy.postprocessor_errors
 
-Every post-processor on simulated collections through OLH, for each histogram, epsilon and kind of
-query: every category, random sets of a tenth of the domain, the ten most frequent categories, and
-groups. A number is a mean squared error divided by that of the raw estimate (Base), which is given
-itself. The best number of a column is bold, and so are those within two standard errors of it.
-The data are not part of the project: a file that is missing is skipped.
+The tables compare all post-processors on simulated OLH collections, for each histogram, epsilon and
+kind of query: every category, random sets of a tenth of the domain, the ten most frequent
+categories, and groups. A number is the mean squared error divided by the error of the raw estimate
+(Base). For the raw estimate, the table contains the mean squared error itself. The best number of a
+column is bold, and so are all numbers within two standard errors of it. The data are not part of
+the project. If a file is missing, the program skips it.
 """
 
 from __future__ import annotations

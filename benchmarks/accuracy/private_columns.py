@@ -1,16 +1,17 @@
-"""Regression on columns that users have randomised: bias, errors and intervals, measured.
+"""Bias, errors and intervals of regressions on columns that users have randomized.
 
-The population are the people of Adult, train and test part together. What is predicted are the
-hours that they work per week, from two private columns (sex and marital status, which share
-epsilon) and public ones (age and its square, years of education). Each repeat draws 30,000 people
-for training and 10,000 for testing, with replacement, and randomises both.
+The population consists of all people in Adult, training and test part together. The models predict
+the hours that a person works per week from two private columns (sex and marital status, which share
+epsilon) and public columns (age, the square of age, and years of education). Each repeat draws
+30,000 people for training and 10,000 people for testing, with replacement, and randomizes the
+private columns of all of them.
 
-The first table has, for Ridge on true values, and for Ridge and CorrectedRidge on the same noisy
-rows, the effect of sex, how often its 95 % interval and those of all coefficients contain the
-population's, how many eigenvalues were raised, R2 at true rows and at noisy ones, and what
-`corrected_score` makes of the noisy ones. The second one has the error of the coefficients of
-logistic regressions on synthetic people, and the third one the log loss and the accuracy of incomes
-on Adult's own split, at true rows.
+The first table compares Ridge on true values with Ridge and CorrectedRidge on the same noisy rows.
+It contains the estimated effect of sex; how often its 95 % interval, and the intervals of all
+coefficients, contain the coefficients of the population; the number of raised eigenvalues; R2 for
+true rows and for noisy rows; and the `corrected_score` of the noisy rows. The second table contains
+the error of the coefficients of logistic regressions on synthetic people. The third table contains
+the log loss and the accuracy of predicted incomes on the official split of Adult, for true rows.
 
     python -m benchmarks.accuracy.private_columns
     python -m benchmarks.accuracy.private_columns --only logistic --repeats 3

@@ -1,13 +1,15 @@
-"""How good the choices are: ``python -m benchmarks.accuracy.selection_regret --populations FILE``.
+"""Quality of searches: ``python -m benchmarks.accuracy.selection_regret --populations FILE``.
 
-FILE is what benchmarks/accuracy/_real_populations.py prints (``--fresh`` has those on which no code
-was tuned). The searches are compared on its populations that have groups: on all, or on the first
-half of them or on the second. A cell is one population, oracle, epsilon and number of users;
-``--wide`` has other oracles, too. Its regret is the mean error of what a way gives over the least
-mean error of a candidate. The table has the geometric mean over the cells, its standard error (a
-jackknife over the populations), the greatest one, and the CPU seconds of one fit. The best constant
-rule is the candidate of the least geometric mean. The papers' candidates are those of "all" without
-EmpiricalBayes. ``--ways`` compares some ways only, ``--max-d`` leaves out large domains.
+FILE is the output of benchmarks/accuracy/_real_populations.py (with ``--fresh``, it contains
+populations on which no code was tuned). The searches are compared on the populations in FILE that
+have groups: on all of them, on the first half or on the second half. A cell is one population,
+oracle, epsilon and number of users; ``--wide`` adds more oracles. The regret of a search in a cell
+is the mean error of its result divided by the smallest mean error of a candidate. The table
+contains the geometric mean of the regrets over the cells, its standard error (a jackknife over the
+populations), the largest regret, and the CPU seconds of one fit. The best constant rule is the
+candidate with the smallest geometric mean. The papers' candidates are the candidates of "all"
+without EmpiricalBayes. ``--ways`` compares only some searches, and ``--max-d`` leaves out large
+domains.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Errors of learnt priors on seven distributions.
+"""Errors of post-processors with learned priors on seven distributions.
 
     python -m benchmarks.accuracy.seven_distributions
 
-Prints full-domain mean squared errors through OLH, and a rough bound:
-Bayes with the true prior (the histogram of the true frequencies), then Norm-Sub. How EmpiricalBayes
-averages its priors was chosen on 13 others; it is judged on the seven, and on the real histograms
-of ``--group held-back``. With ``--populations FILE``, which
-_real_populations.py writes, it prints instead how EmpiricalBayes compares with the better of
-James-Stein (then Norm-Sub) and NPMLE, in six cells of each population.
+The program prints mean squared errors over all categories for OLH, and an approximate lower bound:
+the posterior mean with the true prior (the histogram of the true frequencies), followed by
+Norm-Sub. The weights with which EmpiricalBayes averages its priors were chosen on 13 other
+distributions, and are evaluated on the seven distributions and on the real histograms of ``--group
+held-back``. With ``--populations FILE``, a file that _real_populations.py writes, the program
+instead compares EmpiricalBayes with the better of two methods, James-Stein (followed by Norm-Sub)
+and NPMLE, in six cells of each population.
 """
 
 from __future__ import annotations

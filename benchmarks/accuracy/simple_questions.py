@@ -1,16 +1,17 @@
-"""The simplest questions: the default beside the better of cheap answers, cell by cell.
+"""Errors of the defaults for simple queries, divided by the error of the best simple method.
 
     python -m benchmarks.accuracy.simple_questions
     python -m benchmarks.accuracy.simple_questions --only categories --repeats 50
     python -m benchmarks.accuracy.simple_questions --only numbers tables --repeats 60 --bins 64
 
-`categories`: a few answers, of populations from one answer that everybody has to equal shares. The
-cheap answer is the better of the raw estimate and Norm-Sub. `searches`: the same. `totals`: groups
-of categories, equal or unequal inside. The cheap answer is the best of the raw totals, those of
-Norm-Sub, and James-Stein's of the raw totals. A ratio is that of root mean squared errors over the
-collections. `numbers` are those of `_simple_numbers.py`, for SmoothMLE, and `tables` the simple
-ones of `table_models.py`, for LatentClasses. `searches` and `totals` have a tenth of the repeats,
-`numbers` and `tables` a twentieth.
+`categories`: few categories, in populations that range from a single category to equal frequencies.
+The simple method is the better of the raw estimate and Norm-Sub. `searches`: the same for searches.
+`totals`: groups of categories with equal or unequal frequencies within a group. The simple method
+is the best of the raw totals, the totals after Norm-Sub, and James-Stein applied to the raw totals.
+A ratio is a ratio of root mean squared errors over the collections. `numbers` are the populations
+of `_simple_numbers.py`, for SmoothMLE. `tables` are the simple populations of `table_models.py`,
+for LatentClasses. `searches` and `totals` have a tenth of the repeats, `numbers` and `tables` a
+twentieth.
 """
 
 from __future__ import annotations

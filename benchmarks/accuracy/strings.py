@@ -1,4 +1,4 @@
-"""Strings that nobody lists: recall, coverage and time.
+"""Recall, coverage and time of collections of strings without a list of possible strings.
 
     python -m benchmarks.accuracy.strings [--sections random names languages peer]
 

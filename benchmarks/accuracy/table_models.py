@@ -1,15 +1,17 @@
-"""Tables of two columns, binary columns, and models trained on synthetic rows: the errors measured.
+"""Errors of tables of two columns, of binary columns, and of models trained on synthetic rows.
 
-The first table has the mean total variation (half the L1 error) and the mean sum of squared errors
-of all tables of two columns, for one report per user: the product of the true columns; of
-columns by EmpiricalBayes; Consistent; LatentClasses. The second one has n times
-the squared error of tables of 16 binary columns, by the formula of "auto" and as measured.
-The third one has the test accuracy of a logistic regression that is trained on synthetic rows.
-The fourth one has simple tables, independent columns and equal ones among them: errors over the
-least one of the product of columns, of Norm-Sub and of Consistent, on the same reports.
+The first printed table contains the mean total variation (half the L1 error) and the mean sum of
+squared errors over all tables of two columns. Each user sends one report. The methods are: the
+product of the true columns, the product of columns after EmpiricalBayes, Consistent, and
+LatentClasses. The second printed table contains n times the squared error of tables of 16 binary
+columns, by the formula that "auto" uses and as measured. The third contains the test accuracy of a
+logistic regression that is trained on synthetic rows. The fourth is about simple populations, such
+as independent columns and equal columns. It contains errors divided by the smallest error of the
+product of columns, Norm-Sub and Consistent, from the same reports.
 
 The constants of LatentClasses and of the share of single columns were chosen on three tables that
-_real_tables.py writes: flights, incomes and diamonds (--population). Adult is only reported on.
+_real_tables.py writes: flights, incomes and diamonds (--population). No constant was chosen on
+Adult.
 
     python -m benchmarks.accuracy.table_models
     python -m benchmarks.accuracy.table_models --n-users 1000000 --repeats 6
@@ -17,8 +19,8 @@ _real_tables.py writes: flights, incomes and diamonds (--population). Adult is o
     python -m benchmarks.accuracy.table_models --only simple
     python -m benchmarks.accuracy.table_models --only peer --peers-python peers/bin/python
 
-"peer" compares the models of seven columns of Adult with Private-PGM (package mbi), fitted to the
-same reports in an environment of its own.
+"peer" compares the models of seven columns of Adult with Private-PGM (package mbi), which is fitted
+to the same reports by a separate interpreter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A survey of ten questions on real people, as a collector would plan, run and read it.
+"""A survey of ten questions with real data, from the plan to the results.
 
-The people are the 32,561 of the census income data "Adult" (../shared/data), who answer once. What
-this prints is what the guide's page "A survey from the plan to the answers" shows.
+The users are the 32,561 people in the census income data "Adult" (../shared/data). Each person
+answers once. The guide's page "A survey from the plan to the answers" shows the printed results.
 
     python -m benchmarks.accuracy.ten_questions
 """

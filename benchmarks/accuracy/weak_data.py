@@ -1,4 +1,6 @@
-"""Defaults on weak data, beside the cheap answers, by section: each module names its data."""
+"""Errors of the defaults if data are noisy, compared with simple methods, in several sections.
+
+The module of each section describes its data."""
 
 from __future__ import annotations
 

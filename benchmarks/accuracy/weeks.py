@@ -1,9 +1,10 @@
-"""Smooth an estimate of each week: errors and coverage of `Trend` on made-up series.
+"""Errors and coverage of `Trend`, which smooths weekly estimates, on simulated series.
 
 python -m benchmarks.accuracy.weeks
 
-The truth of each row is the population's, from which its users are drawn anew. NormSub comes after
-each method. The control is a drift that is the same for all categories.
+The true frequencies of a row are the frequencies of the population in that week, and the users of
+each week are a new random sample. NormSub is applied after each method. As a control, one drift is
+the same for all categories.
 """
 
 from __future__ import annotations

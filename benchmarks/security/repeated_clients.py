@@ -1,8 +1,9 @@
-"""Clients that are asked again: ``python -m benchmarks.security.repeated_clients``.
+"""Clients that report repeatedly: ``python -m benchmarks.security.repeated_clients``.
 
-Four tables. What one report and several reports reveal, by enumeration of small domains. The
-variance of a collection of such reports, over that of the oracle. What a Bayes attacker finds. And
-clients that are killed at random instants, and the time that many reports of one client take.
+The first table contains the epsilon of one report and of several reports, by enumeration of small
+domains. The second contains the variance of a collection of such reports, divided by the variance
+of the oracle. The third contains the success of a Bayesian attacker. The fourth is about clients
+that are killed at random times, and about the time of many reports of one client.
 """
 
 from __future__ import annotations

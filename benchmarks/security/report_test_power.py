@@ -1,11 +1,12 @@
-"""What the tests of reports see of fake users: ``python -m benchmarks.security.report_test_power``.
+"""Power of the tests for fake users: ``python -m benchmarks.security.report_test_power``.
 
-Every attack on every oracle, for several numbers of targets and shares of fake users. The gain is
-the mean of what the targets' estimated frequencies gain in all. The power of a test is the share of
-collections in which its p-value is at most 5 %; without fake users it is the test's size. Honest
-users follow Zipf's law over 100 categories, and the targets are rare ones.
+The table contains every attack on every oracle, for several numbers of target categories and shares
+of fake users. The gain is the mean increase of the total estimated frequency of the targets. The
+power of a test is the share of collections in which its p-value is at most 5 %. Without fake users,
+this share is the size of the test. The values of honest users have a Zipf distribution over 100
+categories, and the targets are rare categories.
 
-``--markdown`` also prints the table of the page on deployments. The seeds are fixed.
+``--markdown`` also prints the table for the page about deployments. The seeds are fixed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a shuffle is worth: ``python -m benchmarks.security.shuffling``.
+"""How much privacy a shuffler adds: ``python -m benchmarks.security.shuffling``.
 
-The table is epsilon' of one report among a million at delta 1e-8 and 1,024 categories, with the
-bound that holds for every mechanism (general clones) beside those of the oracles.
+A shuffler hides which of a million users sent a report. The table contains the epsilon of a report
+after shuffling, at delta 1e-8 and with 1,024 categories: by the bound that is valid for every
+mechanism (general clones), and by the bound of each oracle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Columns as users have them: ``python -m benchmarks.speed.column_speed``.
+"""Speed of `fit` for typical data types of columns: ``python -m benchmarks.speed.column_speed``.
 
-The CPU time of ``GRR(1.0).fit`` over a column, on one core, as a multiple of that over integer
-codes in the same run; then that of a GridSearchCV over epsilon and post-processors. Run it with
-another version on the path to compare::
+The first table contains the CPU time of ``GRR(1.0).fit`` for a column, on one core, as a multiple
+of the CPU time for integer codes in the same run. Then follows the CPU time of a GridSearchCV over
+epsilon and post-processors. To compare versions, run it with another version on the path::
 
     PYTHONPATH=/path/to/other/version:/path/to/this/one python -m benchmarks.speed.column_speed
 """

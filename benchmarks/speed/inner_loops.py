@@ -1,8 +1,8 @@
-"""Why two inner loops have methods of their own: ``python -m benchmarks.speed.inner_loops``.
+"""Compare the methods of two inner loops: ``python -m benchmarks.speed.inner_loops``.
 
-The first table compares the table of hashes that turns values into codes with a binary search among
-sorted categories, and with a dictionary. The second one compares the methods that draw a subset of
-a given size. A method that may not be used for a domain has no number.
+The first table compares three methods that convert values to integer codes: our hash table, a
+binary search among sorted categories, and a dictionary. The second table compares the methods that
+draw a random subset of a given size. If a method does not support a domain, the cell is empty.
 """
 
 from __future__ import annotations

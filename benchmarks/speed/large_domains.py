@@ -1,8 +1,9 @@
 """Domains of millions of categories: ``python -m benchmarks.speed.large_domains``.
 
-Each row is a process of its own: it makes the reports of some users, adds them up, and estimates
-all frequencies. Oracles whose work is the product of users and categories have fewer users, and a
-table of their own, with the millions of pairs of a user and a category per second.
+Each row is measured in a separate process, which randomizes the values of the users, adds up the
+reports, and estimates all frequencies. For some oracles the work is proportional to the number of
+users times the number of categories. These oracles have fewer users and a separate table, with
+millions of pairs (user, category) per second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Oracles on small domains, and their limits: ``python -m benchmarks.speed.oracle_speed``.
+"""Speed of oracles on small domains: ``python -m benchmarks.speed.oracle_speed``.
 
-What a fit of a million users takes, in CPU time on one core: nanoseconds a user, as a multiple of
-GRR's, and of what cannot be spared, which is the entropy of the reports at the speed of secure
-coins, and one pass over codes and reports. `make race` times larger domains.
+The table contains the CPU time of `fit` for a million users on one core: in nanoseconds per user,
+as a multiple of the time of GRR, and as a multiple of a lower limit. The limit is the time to draw
+as many secure random bits as the entropy of the reports, plus one pass over the codes and the
+reports. `make race` measures larger domains.
 """
 
 from __future__ import annotations

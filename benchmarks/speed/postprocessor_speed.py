@@ -1,7 +1,7 @@
-"""What once took long: ``python -m benchmarks.speed.postprocessor_speed``.
+"""Speed of post-processors and searches: ``python -m benchmarks.speed.postprocessor_speed``.
 
-CPU time of post-processors on wide domains and many tables, and of what of a search its tasks do
-not contain.
+The tables contain the CPU time of post-processors on large domains and on many tables, and the CPU
+time of a search outside of its tasks.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Each oracle collects one value per user end to end (privatize, aggregate, estimate) and projects the
 estimate on the simplex (Norm-Sub), on one core and in a separate process, ours with secure
-randomness. What would take more than a minute, or more memory than allowed, is measured with fewer
-users, extrapolated, and marked. Then follow the growth of our own cost, and the design's targets.
+randomness. If a measurement would need more than a minute, or more memory than allowed, it uses
+fewer users, and the result is extrapolated and marked. Two more tables contain the growth of our
+cost with the number of users, and the targets of the design.
 
 The other packages need a separate environment, which `make race` builds::
 
@@ -83,7 +84,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--peers-python", metavar="PATH", help="interpreter with the packages")
     parser.add_argument("--epsilon", type=float, default=1.0, help="(default: 1)")
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="what takes longer is extrapolated"
+        "--seconds", type=float, default=SECONDS, help="longer measurements are extrapolated"
     )
     parser.add_argument("--quick", action="store_true", help="the first size and no growth")
     parser.add_argument(

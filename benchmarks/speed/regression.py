@@ -1,13 +1,15 @@
-"""Has anything become slow or large?
+"""Check whether a part of the package has become slower or needs more memory.
 
     python -m benchmarks.speed.regression    (or make regression)
 
-Times the hot paths on one core, alternately with a yardstick of plain NumPy that runs in a process
-of its own, both in CPU time. Compares the ratios with ``regression_baselines.json``, and does the
-same with the peak memory, and with a cold import in units of scikit-learn's. Processors differ in
-what they are good at, so baselines of one kind of machine say little about another. A path that
-exceeds its baseline, or that is so far below it that a regression would not be seen, is measured
-again; if it is so again, the exit code is 1. ``--update`` writes the baselines.
+The program measures the CPU time of important operations on one core, alternately with a NumPy
+computation (the yardstick) in a separate process. It compares the ratios of both times with
+``regression_baselines.json``. It also compares the peak memory, and the time of a first import as a
+multiple of the time to import scikit-learn. The ratios depend on the kind of processor, so
+baselines of one kind of machine are not valid for another kind. An operation is measured again if
+its ratio exceeds the baseline, or if the ratio is so far below the baseline that a regression would
+not be noticed. If the second ratio is also outside of the limits, the exit code is 1. ``--update``
+writes the baselines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Posts per second of `sklearn-ldp serve`, beside the guide's first collector, on one core each.
+"""Posts per second of `sklearn-ldp serve` and of the first collector in the guide.
 
-Both serve GRR over three categories in turn, in processes of their own that are bound to one core;
-so is the client, to another one. Prints posts a second, posts a second of the server's CPU time
-(which depends less on what else runs), the 50th and 99th percentile of the time to an answer, and
-the memory of the server above that of ``import sklearn.pipeline``.
+The two servers are measured one after the other. Each server has its own process, which is bound to
+one core, and uses GRR with three categories. The client is bound to a second core. The program
+prints the posts per second, the posts per second of the server's CPU time (which depend less on
+other processes), the 50th and 99th percentiles of the time to an answer, and the memory of the
+server minus the memory after ``import sklearn.pipeline``.
 """
 
 from __future__ import annotations

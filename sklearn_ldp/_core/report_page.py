@@ -136,10 +136,10 @@ class EstimateReport:
 
 
 class Reported:
-    """Mixin class with the methods `describe` and `report`, for results."""
+    """Mixin class for results such as estimates, with the methods `describe` and `report`."""
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        """Return the content of a report, as a dict of plain values.
+        """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class Reported:
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
             and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
-            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
-            `parts` is a list with one such dict for each estimate.
+            sentences), and `made_by` (Python code for this estimate). Unknown entries are None. For
+            several estimates, the entry `parts` is a list with one such dict for each estimate.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Reported:
 
 
 class Kept(Tagged, Reported):
-    """Mixin class of estimates, with the methods `describe`, `report` and `save`."""
+    """Mixin class for estimates, with the methods `describe`, `report` and `save`."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the estimate in a file, with its categories, its noise and its oracle.
@@ -221,7 +221,10 @@ class Kept(Tagged, Reported):
 
 # -- the parts of a page --------------------------------------------------------------------------
 def _title(description: dict[str, Any]) -> str:
-    """Return the title of the page: the question, or without it the quantity and the domains."""
+    """Return the title of the report page.
+
+    It is the question if there is one, otherwise a text with the quantity and the domain.
+    """
     if description["question"]:
         return printable(description["question"])
     if "parts" not in description:
@@ -279,7 +282,10 @@ def _facts(part: dict[str, Any]) -> str:
 
 
 def _epsilon_text(epsilon: float) -> str:
-    """Return epsilon as text, with an explanation unless it is too large to protect users."""
+    """Return epsilon as text, followed by an explanation of its meaning.
+
+    A large epsilon, which hardly protects users, has no explanation.
+    """
     if epsilon > HARDLY_ANY:
         return f"{epsilon}"
     times = rounded_up(math.exp(epsilon))
@@ -292,7 +298,7 @@ def _after(part: dict[str, Any]) -> str:
 
 
 def _intervals(part: dict[str, Any], where: str = "") -> str:
-    """Return a text about the intervals of a table: their level, and the values they are of."""
+    """Return a text about the intervals of a table: their level, and the values that they cover."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
     kind += ", valid for all looks" * ("all looks" in part["interval"])
@@ -300,7 +306,7 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
 
 
 def _level(part: dict[str, Any]) -> tuple[str, bool]:
-    """Return the level of the intervals as text, and whether they are of the raw values."""
+    """Return the level of the intervals as text, and whether they belong to the raw values."""
     text = part["interval"].removesuffix(", of raw")
     level = text if "each" in text else f"{text.partition(' %')[0]} %"
     return level, text != part["interval"]
@@ -364,12 +370,12 @@ def _table(part: dict[str, Any]) -> str:
 
 
 def _mark(part: dict[str, Any], share: float) -> str:
-    """Return a star for a share below 0 or above 1, which a footnote explains; otherwise ""."""
+    """Return "*" if the share is below 0 or above 1, else "". A footnote explains the star."""
     return " *" * (part["unit"] == "%" and not -1e-9 <= share <= 1 + 1e-9)
 
 
 def _look(part: dict[str, Any], share: float) -> str:
-    """Return the SVG style of a bar: only an outline for a share below 0 or above 1."""
+    """Return the SVG style of a bar. A bar for a share below 0 or above 1 is only an outline."""
     if _mark(part, share):
         return f'fill="none" stroke="{_BAR}" stroke-dasharray="2 2"'
     return f'fill="{_BAR}"'
@@ -404,7 +410,10 @@ def _cell(
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows in the order of the domain if it is ordered, else the largest first."""
+    """Return the rows of the table in the order in which the page shows them.
+
+    Categories with an order, such as bins, keep it. Otherwise the largest values are first.
+    """
     rows = part["rows"]
     if part["is_ordered"]:
         return rows
@@ -413,7 +422,10 @@ def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _formatter(part: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Callable[[float], str]:
-    """Return a function that formats numbers with the digits that the shortest interval needs."""
+    """Return a function that formats the numbers of a table, all with the same number of digits.
+
+    The shortest interval determines the number of digits.
+    """
     if not (unit := part["unit"]):
         return lambda x: f"{x:.4g}"
     widths = [100 * (row["high"] - row["low"]) for row in rows if "low" in row]
@@ -442,7 +454,10 @@ def _plot(part: dict[str, Any]) -> str:
 
 
 def _series(whole: dict[str, Any]) -> str:
-    """Return, for each of the largest categories, a plot over the rows of an estimate (weeks)."""
+    """Return SVG plots of the largest categories over the rows of an estimate, such as weeks.
+
+    whole: the description of an estimate with several rows. Each category has its own plot.
+    """
     parts = whole["parts"]
     if not whole.get("is_series") or not 1 < len(parts) <= _MOST_COLUMNS:
         return ""
@@ -490,7 +505,7 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
-    """Return a plot of columns for bins; the area of a column is the share of its bin."""
+    """Return an SVG plot with one column for each bin. The area of a column is the bin's share."""
     value = part["value"]
     height = 220
     on_axis: Any = math.log10 if part.get("scale") == "log" else float
@@ -581,7 +596,10 @@ def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float
 
 
 def _anchor(place: float) -> str:
-    """Return the SVG anchor (start, middle, end) with which a text stays within the plot."""
+    """Return the SVG text-anchor with which a text at this position stays within the plot.
+
+    The anchor is "start", "middle" or "end".
+    """
     return "start" if place < 5 else "end" if place > 95 else "middle"
 
 
@@ -612,7 +630,7 @@ def _short(value: Any) -> str:
 def _svg(
     shapes: Iterable[str], height: int, part: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> str:
-    """Return the SVG element with these shapes, and the footnote of the plotted rows."""
+    """Return an SVG element that contains these shapes, followed by the footnote of the plot."""
     content = "\n".join(shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(part["shown"])}" '

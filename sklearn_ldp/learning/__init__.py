@@ -1,4 +1,4 @@
-"""Models from private data: users randomize their labels, features or whole records."""
+"""Classifiers and regressors for private data: users randomize labels, features or records."""
 
 from ._corrected_models import CorrectedLogisticRegression, CorrectedRidge, corrected_gram
 from ._label_channel import corrected_labels

@@ -45,13 +45,14 @@ def corrected_gram(
 ) -> np.ndarray:
     """Return an unbiased estimate of the Gram matrix of the true features.
 
-    A private attribute is a column of categories that users randomized. A row of X contains an
-    unbiased noisy indicator of each of its categories. The true indicators of an
-    attribute are 1 for one category and 0 for the others. So the product of two of them is 0, and
-    the square of one is the indicator itself. Therefore the estimate of the block of a private
-    attribute is the diagonal matrix of its column sums, which contains no squared noise. All other
-    blocks are unbiased without a correction, because the noise of an attribute is independent of
-    the noise of other attributes, and of public features.
+    A private attribute is a categorical variable that users randomized. For each category of the
+    attribute, X has a column with an unbiased, noisy indicator of this category. The true
+    indicators of an attribute are 1 for the user's category and 0 for all other categories. So the
+    product of two different true indicators is 0, and the square of a true indicator is the
+    indicator itself. Therefore the block of the Gram matrix that belongs to one private attribute
+    is estimated by the diagonal matrix of its column sums, which contains no squared noise. All
+    other blocks are unbiased without a correction, because the noise of an attribute is independent
+    of the noise of other attributes, and of public features.
 
     Parameters
     ----------
@@ -62,19 +63,20 @@ def corrected_gram(
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each row.
     centered : bool, default=False
-        Whether to subtract the means of the columns. The relative bias of the result is then of the
-        order 1 / n_samples.
+        Whether to subtract the means of the columns of X first. If True, the relative bias of the
+        result is of the order 1 / n_samples.
 
     Returns
     -------
     ndarray of shape (n_features, n_features)
-        The estimate of X' W X for the true features X and the weights W. Some of its eigenvalues
-        may be negative.
+        The estimate of X' W X for the true features X and the diagonal matrix W of the weights.
+        Some of its eigenvalues may be negative.
 
     Raises
     ------
     ValueError
-        If `private` is malformed.
+        If `private` does not select at least two different columns for each attribute, selects
+        columns that X lacks, or selects a column twice.
 
     Examples
     --------
@@ -96,7 +98,12 @@ def corrected_gram(
 def _gram(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return the corrected Gram matrix of the features after subtraction of `means`."""
+    """Return the corrected Gram matrix of the features minus `means`, see `corrected_gram`.
+
+    Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
+    (n_features, n_features).
+    blocks: for each private attribute, the positions of its columns.
+    """
     gram = np.zeros((X.shape[1], X.shape[1]))
     for rows in _batches(X):
         centered = X[rows] - means
@@ -108,7 +115,7 @@ def _gram(
 
 
 class _CorrectedModel(Documented, BaseEstimator):
-    """Base class of linear models in which some features are unbiased indicators."""
+    """Base class of linear models whose features may be noisy indicators of categories."""
 
     _parameter_constraints: dict = {
         "private": "no_validation",  # private_blocks validates it
@@ -128,7 +135,11 @@ class _CorrectedModel(Documented, BaseEstimator):
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, **checks: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """Check the input; return features, target, weights and private columns."""
+        """Check the arguments of `fit` and return them as arrays.
+
+        Returns: the features, in which the indicators of each private attribute sum to 1 in each
+        row; the target; the weights; and for each private attribute the positions of its columns.
+        """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -177,12 +188,12 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     `score` on noisy rows, and a search by `score`, favor coefficients that are too small;
     `corrected_score` estimates the score on true rows.
 
-    If noise dominates a private attribute, its coefficients would increase the error. Therefore the
-    deviations of an attribute's coefficients from their mean are shrunk by Bayesian model
-    averaging. The models are normal priors around 0 with several scales, weighted by their marginal
-    likelihood; the prior probability of no effect is 0.5. The coefficients of public features are
-    then fitted again. Intervals are computed for the coefficients before shrinkage,
-    `unshrunk_coef_`.
+    If the noise of a private attribute is larger than its effect, its estimated coefficients would
+    increase the error of predictions. Therefore the deviations of an attribute's coefficients from
+    their mean are shrunk by Bayesian model averaging. The models are normal priors around 0 with
+    several scales, weighted by their marginal likelihood; the prior probability of no effect is
+    0.5. The coefficients of public features are then fitted again. Intervals are computed for the
+    coefficients before shrinkage, `unshrunk_coef_`.
 
     G may have negative eigenvalues, and an eigenvalue near 0 (a rare category) would cause very
     large coefficients. Therefore each eigenvalue is raised to at least four of its standard errors.
@@ -224,8 +235,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
 
     See Also
     --------
-    PrivatizedColumns : The transformer that makes the indicators.
-    sklearn.linear_model.Ridge : Without the correction.
+    PrivatizedColumns : The transformer that returns the noisy indicators.
+    sklearn.linear_model.Ridge : Ridge regression without the correction.
 
     Notes
     -----
@@ -238,9 +249,9 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
     covariance is :math:`A^{-1} (\\sum_i \\psi_i \\psi_i') A^{-1}` with :math:`A = G + \\alpha I`.
     Sample weights multiply the loss; they are not numbers of equal rows.
 
-    First, the indicators of each private attribute are shifted in each row such that their sum is
-    1, like the sum of the true indicators. They stay unbiased, and the direction without
-    information is removed from G exactly.
+    Before all other steps, the indicators of each private attribute are shifted in each row so that
+    their sum is 1, like the sum of the true indicators. They stay unbiased. Their sum, which
+    contains only noise, thus has no effect on G.
 
     References
     ----------
@@ -310,8 +321,8 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         Raises
         ------
         ValueError
-            If `X`, `y`, `sample_weight` or `private` is malformed, or if the indicators of a
-            private attribute do not add up to 1 on average.
+            If `X`, `y`, `sample_weight` or `private` is not as described, or if the indicators of a
+            private attribute do not sum to 1 on average.
         """
         X, y, weight, blocks = self._checked(X, y, sample_weight, y_numeric=True)
         units = _units(X, blocks, weight, self.alpha)
@@ -348,7 +359,7 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict from features.
+        """Predict the target from true features.
 
         Parameters
         ----------
@@ -423,10 +434,10 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
         check_level(level)
         if self.n_raised_:
             warnings.warn(
-                f"CorrectedRidge: the rows are too few for their noise in {self.n_raised_} of "
-                f"{self.n_features_in_} directions of the features, so coefficients are biased, "
-                "and intervals may miss the true coefficients. Join rare categories, or collect "
-                "more rows.",
+                f"CorrectedRidge raised {self.n_raised_} of {self.n_features_in_} eigenvalues of "
+                "the Gram matrix, because there are too few rows for their noise. So coefficients "
+                "are biased, and intervals may miss the true coefficients. Join rare categories, "
+                "or collect more rows.",
                 stacklevel=2,
             )
         half = stats.norm.isf((1 - level) / 2) * np.sqrt(np.diag(self.coef_covariance_))
@@ -492,7 +503,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
     See Also
     --------
     CorrectedRidge : The same correction for squared errors, with intervals.
-    PrivatizedColumns : The transformer that makes the indicators.
+    PrivatizedColumns : The transformer that returns the noisy indicators.
 
     Examples
     --------
@@ -562,8 +573,8 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         Raises
         ------
         ValueError
-            If `X`, `y`, `sample_weight` or `private` is malformed, if there are not two classes, or
-            if the private attributes have too many joint categories.
+            If `X`, `y`, `sample_weight` or `private` is not as described, if y does not have
+            exactly two classes, or if the private attributes have more than 1,000 joint categories.
         """
         name = type(self).__name__
         X, y, weight, blocks = self._checked(X, y, sample_weight)
@@ -644,7 +655,7 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
         return special.expit(np.column_stack([-score, score]))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likelier class.
+        """Return the class with the larger probability, for each row.
 
         Parameters
         ----------
@@ -667,7 +678,10 @@ class CorrectedLogisticRegression(ClassifierMixin, _CorrectedModel):
 
 @dataclass(eq=False)
 class CorrectedLogLoss:
-    """The corrected logistic loss and its gradient, as means weighted by the sample weights."""
+    """The corrected logistic loss as a function of the coefficients, with its gradient.
+
+    The loss is the weighted mean over the rows. The last coefficient is the intercept.
+    """
 
     X: np.ndarray
     is_second: np.ndarray
@@ -685,7 +699,13 @@ class CorrectedLogLoss:
             row[list(cell)] = 1
 
     def _chunks(self, at: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield chunks of rows: public features, weights of joint categories, signs and margins."""
+        """Yield, for each chunk of rows, four arrays that the loss and its derivatives need.
+
+        The arrays are: the public features with a column of ones; the weight of each joint category
+        of the private attributes; the sign of the class (1 or -1); and the margin, the sign times
+        the linear score, of each joint category.
+        at: the coefficients.
+        """
         for rows in gen_batches(len(self.X), max(_CHUNK_LOSSES // len(self.cells), 1)):
             weights = self.weight[rows, None]
             for block in self.blocks:
@@ -708,7 +728,10 @@ class CorrectedLogLoss:
         return total / self.weight.sum(), gradient / self.weight.sum()
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
-        """Return the covariance of the coefficients, including the noise of reports (sandwich)."""
+        """Return the sandwich estimate of the covariance matrix of the coefficients `at`.
+
+        It includes the noise of the reports.
+        """
         bread, meat = np.zeros((2, len(at), len(at)))
         bread[:-1, :-1] = self.penalty
         for features, weights, sign, margins in self._chunks(at):
@@ -729,7 +752,10 @@ class CorrectedLogLoss:
         return inverse @ meat @ inverse
 
     def standardizing(self) -> np.ndarray:
-        """Return the matrix that converts coefficients for standardized features to plain ones."""
+        """Return the matrix that converts coefficients of standardized features.
+
+        Multiplied by these coefficients, it gives the coefficients of the features themselves.
+        """
         units = _units(self.X, self.blocks, self.weight, 0.0)
         into = np.diag(np.append(1 / units, 1.0))
         public = self.seen[:-1]
@@ -741,7 +767,11 @@ class CorrectedLogLoss:
     def minimize_along(
         self, start: np.ndarray, directions: np.ndarray, *limits: Any
     ) -> tuple[np.ndarray, int]:
-        """Return the minimizer among `start` plus linear combinations of the columns given."""
+        """Minimize the loss over `start` plus linear combinations of the columns of `directions`.
+
+        limits: the last arguments of `minimized`.
+        Returns: the coefficients at the minimum, and the number of iterations.
+        """
 
         def along(at: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self(start + directions @ at)
@@ -761,10 +791,11 @@ def _score_covariance(
     X_offset: np.ndarray,
     y_offset: float,
 ) -> np.ndarray:
-    """Return the sum, over all rows, of the outer product of the row's corrected score.
+    """Return the sum over all rows of the outer product of a row's score vector with itself.
 
+    The score vector of a row is minus half the gradient of the row's corrected squared error with
+    respect to the coefficients.
     Shapes: -> (n_features, n_features).
-    The score of a row is minus half the gradient of its corrected squared error.
     """
     intercept = y_offset - float(X_offset @ coef)
     total = np.zeros((X.shape[1], X.shape[1]))
@@ -781,7 +812,7 @@ def _score_covariance(
 
 
 def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return ``inverse @ covariance @ inverse``, with variances of at least 0."""
+    """Return ``inverse @ covariance @ inverse``, computed so that no variance is negative."""
     # The product of three nearly singular matrices may have negative variances. The square of a
     # root has none.
     sizes, axes = np.linalg.eigh(covariance)
@@ -791,7 +822,11 @@ def _sandwich(inverse: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 # -- parts of both models ---------------------------------------------------------------------
 def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the scale of each feature: 1 for indicators and unpenalized constants."""
+    """Return the scale by which each feature is divided, of shape (n_features,).
+
+    It is the standard deviation, increased according to the penalty `alpha`. The scale of private
+    indicators and of constant features without a penalty is 1.
+    """
     total = weight.sum()
     means = weight @ X / total
     variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in _batches(X)) / total
@@ -803,7 +838,12 @@ def _units(X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, alpha: f
 def _shrunk(
     coef: np.ndarray, covariance: np.ndarray, blocks: list[np.ndarray], scale: float
 ) -> np.ndarray:
-    """Return shrunken centered coefficients of private attributes; 0 for other features."""
+    """Return the shrunken deviations of the coefficients from the mean of their private attribute.
+
+    Shapes: coef (n_coef,), covariance (n_coef, n_coef) -> (n_coef,), 0 for public features.
+    blocks: for each private attribute, the positions of its coefficients.
+    scale: the unit of the prior standard deviations of an effect.
+    """
     # The prior of an attribute is normal around 0, and its standard deviation is one of `_EFFECTS`
     # times the scale. Given the true coefficients, the estimates are normal with the specified
     # covariance.
@@ -823,23 +863,33 @@ def _shrunk(
 
 
 def _noisy(X: np.ndarray, blocks: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the private attributes whose indicators are noisy, i.e. not all 0 or 1."""
+    """Return the positions of the columns of those private attributes that have noisy indicators.
+
+    Indicators are noisy if they are not all 0 or 1.
+    """
     return [block for block in blocks if np.any(X[:, block] ** 2 != X[:, block])]
 
 
 def _not_shrunk(n_coef: int, blocks: list[np.ndarray]) -> np.ndarray:
-    """Return the directions that are fitted again after the shrinkage, as columns."""
+    """Return the directions in which coefficients are fitted again after the shrinkage.
+
+    They are the coefficients of public features, and the sum of the coefficients of each private
+    attribute.
+    Shapes: -> (n_coef, n_directions).
+    """
     every = np.eye(n_coef)
     means = [every[:, block].sum(axis=1) for block in blocks]
     return np.column_stack([np.delete(every, np.concatenate(blocks), axis=1), *means])
 
 
 def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the term that makes ``(z @ b)**2`` unbiased for the square with true indicators.
+    """Return the term to add to ``(z @ b)**2`` to remove the bias by the noise of the indicators.
 
+    With the term, ``z @ b**2 - (z @ b)**2``, the square has the same expectation as the square for
+    the true indicators. The term is 0 for indicators without noise.
     Shapes: z (n_samples, n_categories), b (n_categories,) or (n_categories, m) ->
     (n_samples,) or (n_samples, m).
-    The term to add is `z @ b**2 - (z @ b)**2`, which is 0 for indicators without noise.
+    z: the indicators of one private attribute. b: their coefficients.
     """
     return z @ b**2 - (z @ b) ** 2
 
@@ -847,12 +897,12 @@ def excess(z: np.ndarray, b: np.ndarray) -> np.ndarray:
 def directions_of(
     X: np.ndarray, blocks: list[np.ndarray], weight: np.ndarray, means: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the corrected Gram matrix, and the values to raise them to.
+    """Return the eigenvalues of the corrected Gram matrix, their lower limits, and eigenvectors.
 
     Shapes: X (n_samples, n_features), weight (n_samples,), means (n_features,) ->
-    (n_features,).
-    Returns: the eigenvalues, their lower limits (0 without private attributes), and the
-    eigenvectors, in columns.
+    (n_features,), (n_features,), (n_features, n_features).
+    An eigenvalue below its lower limit is to be raised to the limit. The limits are 0 without
+    private attributes. The eigenvectors are columns.
     """
     # The minimum is four times a bound on the standard error of an eigenvalue due to noise. The
     # bound is the smaller of two: the spread of the summands of the rows, and the size of their
@@ -877,7 +927,8 @@ def with_sums_of_one(
     """Shift the indicators of each private attribute in each row, so that their sum is 1.
 
     Shapes: X (n_samples, n_features), weight (n_samples,) -> (n_samples, n_features).
-    weight: rows with weight 0 are not checked.
+    Raises ValueError if the indicators of an attribute do not sum to 1 on average. Rows with weight
+    0 are not part of this average.
     """
     X = X.copy() if blocks else X
     for i, block in enumerate(blocks):
@@ -886,10 +937,10 @@ def with_sums_of_one(
         allowed = _FAR_OFF * judged.std() / np.sqrt(max(len(judged), 1)) + 1e-6
         if len(judged) >= _MANY_ROWS and abs(judged.mean()) > allowed:
             raise ValueError(
-                f"{name}: the columns of private[{i}] must be unbiased indicators of all "
-                f"categories of one attribute, whose sum is 1 on average, got a mean sum of "
-                f"{1 + judged.mean():g}. Pass the output of PrivatizedColumns with all its "
-                "columns, and without scaling."
+                f"{name}: the columns of private[{i}] must be the unbiased indicators of all "
+                "categories of one attribute, so that their sum is 1 on average, got the average "
+                f"{1 + judged.mean():g}. Pass all columns of the output of PrivatizedColumns, and "
+                "do not scale them."
             )
         X[:, block] -= off[:, None] / len(block)
     return X
@@ -900,8 +951,8 @@ def private_blocks(
 ) -> list[np.ndarray]:
     """Return, for each private attribute, the positions of its columns.
 
-    Shapes: features (n_features,) -> a list of (n_categories,).
-    features: the names of the columns, or None.
+    Shapes: features (n_features,) -> a list of arrays of shape (n_categories,).
+    name: the calling class, for messages. features: the names of the columns, or None.
     """
     if private is None:
         raise ValueError(
@@ -923,20 +974,24 @@ def private_blocks(
     counts = Counter(column for block in blocks for column in block.tolist())
     if twice := [column for column, count in counts.items() if count > 1]:
         raise ValueError(
-            f"{name} got the column {twice[0]} twice in private=. Assign the column to one "
-            "attribute only."
+            f"{name} got the column {twice[0]} more than once in private=. List each column only "
+            "once, in one attribute."
         )
     return blocks
 
 
 def _named_columns(attributes: list[Any], features: Any, name: str) -> list[Any]:
-    """Convert names of columns in `private` to positions, for each private attribute."""
+    """Return the elements of `private` with positions of columns in place of their names.
+
+    attributes: for each private attribute, its columns as the user passed them.
+    features: the names of the columns of X, or None.
+    """
     if not any(isinstance(attribute, str) or _are_names(attribute) for attribute in attributes):
         return attributes
     if features is None:
         raise ValueError(
-            f"{name} got names in private=, but X has no names of columns. Pass a data frame, or "
-            "positions such as PrivatizedColumns.slices_."
+            f"{name} got names in private=, but X has no column names. Pass X as a data frame, or "
+            "pass positions in private=, such as PrivatizedColumns.slices_."
         )
     places = {feature: j for j, feature in enumerate(features)}
     columns = sorted((key for key in attributes if isinstance(key, str)), key=len, reverse=True)
@@ -969,7 +1024,10 @@ def _are_names(labels: Any) -> bool:
 
 
 def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
-    """Return the positions of the columns that an index selects."""
+    """Return the positions of the columns that one element of `private` selects.
+
+    index: a slice, a range, an array of positions or a mask. argument: its name, for messages.
+    """
     positions = np.arange(n_features)[index] if isinstance(index, slice) else np.asarray(index)
     if positions.dtype.kind == "b" and positions.shape == (n_features,):
         positions = np.flatnonzero(positions)
@@ -982,7 +1040,7 @@ def _positions(index: Any, n_features: int, argument: str) -> np.ndarray:
     if outside.size:
         raise ValueError(
             f"{argument} contains the column {outside[0]}, but X has {n_features} columns. Pass "
-            "positions from 0 in the X of fit, after any ColumnTransformer."
+            "positions of columns, counted from 0, in the X of fit, after any ColumnTransformer."
         )
     if len(positions) < 2:
         raise ValueError(
@@ -1003,9 +1061,10 @@ _Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]  # with its gradient
 def minimized(
     function: _Loss, n_coef: int, tol: float, max_iter: int, name: str, *, maxls: int = 20
 ) -> tuple[np.ndarray, int]:
-    """Minimize a function by L-BFGS, starting from zeros; return the minimizer.
+    """Minimize a function by L-BFGS, starting from zeros.
 
-    Shapes: -> (n_coef,).
+    function: returns its value and its gradient. name: the calling class, for a warning.
+    Returns: the minimizer, of shape (n_coef,), and the number of iterations.
     """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(float).eps, "maxls": maxls}
     start = np.zeros(n_coef)

@@ -132,7 +132,7 @@ class LabelChannel:
         self.levels = float(outside), float(p / self.size - outside)
 
     def encode(self, y: ArrayLike, name: str) -> np.ndarray:
-        """Return the integer code of each label, in the same shape as the labels."""
+        """Return the code of each label (its position in the classes), in the shape of `y`."""
         labels = np.asarray(y)
         codes = np.full(labels.shape, -1)
         if (labels.dtype.kind == "f") == (self.classes.dtype.kind == "f"):  # == is exact then
@@ -174,7 +174,11 @@ class LabelChannel:
         return reported
 
     def privatize(self, codes: np.ndarray, random_state: RandomState) -> np.ndarray:
-        """Randomize codes of labels; return for each user a label, or a row of labels."""
+        """Randomize labels, and return the reports.
+
+        codes: for each user, the position of the label in the sorted classes.
+        Returns: for each user, a class; if a report is a set of classes, a row of classes.
+        """
         reports = self._protocol.privatize(codes, random_state)
         if self.size == 1:
             return self.classes[reports.reshape(len(codes))]
@@ -265,7 +269,10 @@ class OracleChannel(LabelChannel):
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
-    """Return the codes of labels; error messages show no label, because labels are secret."""
+    """Return the position of each label in the domain.
+
+    Error messages do not show the labels, because labels are secret. name: the calling class.
+    """
     try:
         return codes_on_client(domain, labels, name)
     except ValueError as error:
@@ -286,7 +293,7 @@ def _refuse_missing(y: Any, labels: np.ndarray, name: str, where: str) -> None:
 
 
 def checked_labels(y: Any, name: str) -> np.ndarray:
-    """Check users' labels, and return them as a vector."""
+    """Check the labels of the users, and return them as an array of shape (n_samples,)."""
     if y is None:
         raise ValueError(
             f"{name} requires y to be passed, but the target y is None. Pass the users' labels."
@@ -318,7 +325,10 @@ def checked_labels(y: Any, name: str) -> np.ndarray:
 
 
 def checked_reports(reports: Any, name: str) -> np.ndarray:
-    """Check users' reports; return them as a vector, or as one row of labels per user."""
+    """Check the reports of the users, and return them as an array.
+
+    The shape is (n_samples,), or (n_samples, subset_size) if a report is a set of labels.
+    """
     rows = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
@@ -352,7 +362,10 @@ def checked_classes(classes: Any, name: str) -> np.ndarray:
 
 
 def steps_to_last(estimator: Any) -> tuple[list[str], Any]:
-    """Return the names that lead to the last step of nested Pipelines, and that step."""
+    """Return the last step of nested Pipelines, and the names of the steps that lead to it.
+
+    The names come first. The list is empty if the estimator is not a Pipeline.
+    """
     names = []
     # Ends: the nesting of pipelines is finite.
     while isinstance(estimator, Pipeline):

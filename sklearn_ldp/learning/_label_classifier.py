@@ -70,7 +70,7 @@ Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def _has(method: str) -> Any:
-    """Return a check whether the estimator (the fitted one if it exists) has a method."""
+    """Return a function that checks whether the trained estimator of a classifier has a method."""
 
     def check(self: LabelDPClassifier) -> bool:
         getattr(getattr(self, "estimator_", self._base()), method)
@@ -298,7 +298,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return channel.privatize(codes, self.random_state)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
-        """Randomize labels for a score; the random bits differ from `fit` and between folds."""
+        """Randomize the labels of held-out users, so that a scorer can use the reports.
+
+        The random bits differ from the random bits of `fit`, and between the folds of a search.
+        """
         channel, codes = self._encoded(y)
         state = self.random_state
         if isinstance(state, Integral):
@@ -359,9 +362,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             reports = channel.privatize(codes, self.random_state)
         if reports.size != len(reports) * channel.size:
             raise ValueError(
-                f"{self._name}(subset_size={self.subset_size!r}) expects reports of {channel.size} "
-                f"of {len(channel.classes)} classes, got reports of shape {reports.shape}. Use the "
-                "same epsilon, classes and subset_size as the clients."
+                f"{self._name}(subset_size={self.subset_size!r}) expects {channel.size} of the "
+                f"{len(channel.classes)} classes in each report, got reports of shape "
+                f"{reports.shape}. Use the same epsilon, classes and subset_size as the clients."
             )
         weights = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         base = self._base()
@@ -397,7 +400,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self
 
     def _shrink(self, X: Any, codes: np.ndarray, weights: np.ndarray, routed: dict) -> None:
-        """Set the weights of the classifier and the constant, by their fit to held-out reports."""
+        """Compute `weights_`, the weights of the classifier, the constant and mixtures of both.
+
+        The weights depend on the likelihood of held-out reports.
+        """
         channel = self._channel_
         n = len(codes)
         splits = _splits(codes, _N_FOLDS if n >= _FEW else _N_FOLDS_OF_FEW)
@@ -428,7 +434,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         self.weights_ = {"constant": weight, "probabilities": 1 - weight}
 
     def _candidates(self, reported: np.ndarray) -> list[Callable[[], np.ndarray]]:
-        """Return the candidates as functions to probabilities of true labels; constant first."""
+        """Return the candidates that are averaged; the first candidate is the constant.
+
+        A candidate is a function that returns predicted probabilities of true labels.
+        """
         channel = self._channel_
         rates = self._rates
         constant = channel.q + channel.signal * rates
@@ -507,7 +516,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         return self.estimator_.decision_function(X)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy; from reports, an unbiased estimate of it.
+        """Return the accuracy on true labels, or an unbiased estimate of it from reports.
 
         Parameters
         ----------
@@ -567,7 +576,11 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     def _encoded(
         self, y: ArrayLike, *, learn: bool = False, is_reported: bool = False
     ) -> tuple[LabelChannel, np.ndarray]:
-        """Return the randomization and the codes of labels; if `learn`, labels define classes."""
+        """Return the randomization (a LabelChannel), and the code of each label or report in `y`.
+
+        A code is the position of a label in the sorted classes.
+        learn: whether classes that are not declared are learned from the labels.
+        """
         if not is_reported:
             refuse_reports(y, self._name, 'use input="reports"')
         if self.oracle is not None:
@@ -588,8 +601,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
-                f"{self._name} got epsilon={self.epsilon!r}, which is too small: at a resolution "
-                "of 2**-64, reports do not depend on the labels. Increase epsilon."
+                f"{self._name} got epsilon={self.epsilon!r}, which is too small: reports do not "
+                "depend on the labels, because probabilities are multiples of 2**-64. Increase "
+                "epsilon."
             )
         return channel, channel.encode(labels, self._name)
 
@@ -603,8 +617,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             raise ValueError(
                 "LabelDPClassifier needs a LogisticRegression without class_weight, because class "
                 "weights depend on the true classes, which are secret. Leave out class_weight, and "
-                "change the threshold on the "
-                "probabilities instead."
+                "change the threshold on the probabilities instead."
             )
         elif last.penalty not in ("l2", "deprecated") or last.l1_ratio or not 0 < last.C < math.inf:
             problem = "an L2 penalty with a finite C > 0, because losses have no minimum without it"
@@ -618,7 +631,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
 # -- corrected fits ---------------------------------------------------------------------------
 class _CorrectedFit(ClassifierMixin, BaseEstimator):
-    """Substitute for the LogisticRegression at the end of a Pipeline, only during its fit."""
+    """A classifier that replaces the LogisticRegression at the end of a Pipeline during `fit`."""
 
     def __init__(self, model: LogisticRegression, correction: str, channel: LabelChannel) -> None:
         self.model = model
@@ -654,7 +667,11 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return minimise(objective, X, weights, len(self.channel.classes), model, tol, *start)
 
     def _path(self, path: list[Any], n: int, X: Any, codes: np.ndarray, weights: np.ndarray) -> Any:
-        """Append the coefficients of fits with n decreasing penalties to a list of fits."""
+        """Continue a list of fits with decreasing penalties, and return it.
+
+        path: the fits so far: the constant, followed by the fits with the largest penalties.
+        n: the number of fits after the constant in the result.
+        """
         if not path:
             intercept = constant(self.channel, codes, weights) * self.model.fit_intercept
             path = [(np.zeros((len(intercept), X.shape[1])), intercept, 0)]
@@ -667,7 +684,10 @@ class _CorrectedFit(ClassifierMixin, BaseEstimator):
         return path
 
     def _judged(self, X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[list, np.ndarray]:
-        """Fit all candidates; return their coefficients, and weights from held-out reports."""
+        """Fit all candidates; return the coefficients and the weight of each candidate.
+
+        The weights depend on the likelihood of held-out reports.
+        """
         folds = [fold for fold in _splits(codes, _N_FOLDS) if weights[fold[0]].any()]
         paths: list[Any] = [[]] * len(folds)
         for n in range(_UP_TO_C, len(_SHARES_OF_C) + 1):
@@ -707,7 +727,10 @@ def _fit_corrected(
 
 # -- weights from held-out reports ------------------------------------------------------------
 def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each fold, its training rows and held-out rows (stratified by report)."""
+    """Return, for each fold, the indices of the training rows and of the held-out rows.
+
+    Each fold has nearly the same proportions of reported labels.
+    """
     # The rows may be sorted by a variable that is not a feature, so they are shuffled.
     order = np.random.default_rng(0).permutation(len(codes))
     order = order[np.argsort(codes.reshape(len(codes), -1)[order, 0], kind="stable")]
@@ -717,8 +740,9 @@ def _splits(codes: np.ndarray, n_folds: int) -> list[tuple[np.ndarray, np.ndarra
 
 
 def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> np.ndarray:
-    """Return the weights of candidates from their held-out log likelihoods; simplest first.
+    """Return the weights of candidates from their log likelihoods of held-out reports.
 
+    The simplest candidate must be the first.
     Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,).
     trust: the factor of log likelihood differences. 1 is Bayes' rule; smaller is more cautious.
     """
@@ -727,14 +751,17 @@ def evidence(log_likelihoods: np.ndarray, weights: np.ndarray, trust: float) -> 
 
 
 def _gains(log_likelihoods: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each candidate's gain in log likelihood over the first, and its standard error."""
+    """Return the gain in log likelihood of each candidate over the first, with standard errors.
+
+    Shapes: log_likelihoods (n, n_candidates), weights (n,) -> (n_candidates,), (n_candidates,).
+    """
     gains = log_likelihoods - log_likelihoods[:, :1]
     total = weights @ gains
     return total, np.sqrt(weights**2 @ (gains - total / weights.sum()) ** 2)
 
 
 def constant(channel: LabelChannel, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the linear scores of the classes in the model without features.
+    """Return the linear scores of the classes in the logistic model without features.
 
     Shapes: codes (n,) or (n, size), weights (n,) -> (n_scores,).
     """
@@ -781,7 +808,9 @@ def with_known_labels(
 
 # -- the objective, and its minimization ------------------------------------------------------
 def report_likelihood(chances: np.ndarray) -> Objective:
-    """Return the loss of each report, ``-log(sum_k chances_k P_k)``.
+    """Return a function from linear scores to the loss of each report, and the loss's gradient.
+
+    The loss is ``-log(sum_k chances_k P_k)`` for the class probabilities P of the scores.
 
     Shapes: chances (n, n_classes).
     chances: the probability of each report given each class, up to a factor for each report.
@@ -801,14 +830,17 @@ def report_likelihood(chances: np.ndarray) -> Objective:
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:
-    """Return class probabilities from scores; a single score is the second class's log odds."""
+    """Convert linear scores to class probabilities.
+
+    If there is a single score, it is the log odds of the second of two classes.
+    """
     if scores.shape[1] == 1:
         return expit(scores * [-1, 1])
     return softmax(scores, axis=1)
 
 
 def _likelihood(channel: LabelChannel, codes: np.ndarray) -> Objective:
-    """Return the loss function of reports that were all randomized in the same way."""
+    """Return the function from linear scores to the loss of each report, and its gradient."""
     return report_likelihood(channel.likelihoods(codes))
 
 

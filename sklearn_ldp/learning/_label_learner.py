@@ -42,7 +42,10 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         return type(self).__name__
 
     def _routed(self, sample_weight: ArrayLike | None, fit_params: dict) -> dict[str, Any]:
-        """Return the keyword arguments for the fit method of the trained estimator."""
+        """Return the keyword arguments for the method `fit` of the estimator to train.
+
+        They contain the sample weights, if there are any, and the routed `fit_params`.
+        """
         if get_config().get("enable_metadata_routing", False):
             routed: Bunch = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
             return dict(routed.estimator.fit)
@@ -52,18 +55,21 @@ class LabelLearner(Documented, WatchesRefits, MetaEstimatorMixin, BaseEstimator)
         return {**fit_params, "__".join([*names, "sample_weight"]): sample_weight}
 
     def _take_features(self, fitted: Any) -> None:
-        """Copy the names and the number of features from the fitted estimator."""
+        """Copy the attributes `n_features_in_` and `feature_names_in_` of the fitted estimator."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
 
     def _warn_of_constant(self, n_reports: int) -> None:
-        """Warn once, for all clones in a search, that the model ignores the features."""
+        """Warn that the fitted model predicts the same for all rows.
+
+        All clones of this estimator in a search issue the warning only once.
+        """
         message = (
-            f"{self._name} ends at the constant: {n_reports} reports do not show that the "
-            "features predict the label. Collect more reports, or use fewer features or a larger "
-            "epsilon."
+            f"{self._name} ends at the constant (the same prediction for all rows), because "
+            f"{n_reports} reports do not show that the features predict the label. Collect more "
+            "reports, or use fewer features or a larger epsilon."
         )
         warn_once(message, UserWarning, f"the constant of {self._family or uuid4()}")
 

@@ -259,8 +259,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         self._validate_params()
         if is_classifier(self._base()):
             raise ValueError(
-                f"{self._name} trains regressors, got a classifier: {self._base()!r}. Use "
-                "LabelDPClassifier."
+                f"{self._name} trains regressors, but its estimator is the classifier "
+                f"{self._base()!r}. Pass a regressor, or use LabelDPClassifier."
             )
         labels = self._labels(y) if self.input == "values" else None
         bounds = self.bounds
@@ -287,7 +287,12 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return self
 
     def _supported(self, X: Any, z: np.ndarray, weights: np.ndarray, routed: dict) -> float:
-        """Return the weight of the regressor against the constant, by held-out reports."""
+        """Return the weight of the regressor in its average with the constant, from 0 to 1.
+
+        The weight depends on the gain of the regressor over the constant on held-out reports.
+        Shapes: X (n, n_features), z (n,), weights (n,).
+        z: the decoded reports. routed: keywords for the method `fit` of the regressor.
+        """
         if len(z) < 2 * _N_FOLDS:
             return 0.0
         folds = list(KFold(_N_FOLDS, shuffle=True, random_state=0).split(z))
@@ -443,7 +448,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return LocalMean(self.epsilon, bounds=bounds, worst_case=self.worst_case)
 
     def _labels(self, y: ArrayLike) -> np.ndarray:
-        """Return labels in one column."""
+        """Check the labels in `y`, and return them as an array of shape (n_samples,)."""
         if y is None:
             raise ValueError(
                 f"{self._name} requires y to be passed, but the target y is None. Pass the users' "
@@ -466,7 +471,11 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return labels
 
     def _constant(self, z: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean of decoded reports, shrunk to the bounds' midpoint if it is noisy."""
+        """Return the estimated mean of the labels.
+
+        It is the weighted mean of the decoded reports z, moved toward the middle of the bounds. The
+        noisier the mean, the more it is moved.
+        """
         # The posterior mean under a normal prior with the mean and the variance of the uniform
         # distribution between the bounds.
         low, high = self.bounds_
@@ -478,7 +487,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
     def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
-        """Return the codes of reports, also if the reports are decoded numbers."""
+        """Check reports, and return them as integers.
+
+        reports: the output of `privatize`, or the numbers that `decode` returned for it.
+        """
         array: Any = column_or_1d(np.asarray(reports))
         if array.dtype.kind != "f":
             return protocol.check(reports)
@@ -489,10 +501,10 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         is_other = ~(np.abs(values[codes] - array) <= _ROUNDING * (high - low))
         if is_other.any():
             raise ValueError(
-                f"{self._name} cannot have made these reports: {array[is_other][0]:g} is not one "
-                f"of the {len(values)} possible values of decoded reports with "
-                f"epsilon={self.epsilon:g} and bounds=({low:g}, {high:g}). Pass the output of "
-                "privatize or decode for the same parameters."
+                f"{self._name} got the number {array[is_other][0]:g}, which is not one of the "
+                f"{len(values)} possible decoded reports with epsilon={self.epsilon:g} and "
+                f"bounds=({low:g}, {high:g}). Pass the output of privatize or decode of a "
+                "regressor with these parameters."
             )
         return codes
 
@@ -502,5 +514,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
 
 
 def _error_of_mean(values: np.ndarray, shares: np.ndarray) -> float:
-    """Return the standard error of the weighted mean of some values."""
+    """Return the standard error of the weighted mean of independent values.
+
+    Shapes: values (n,), shares (n,). shares: the weights, with the sum 1.
+    """
     return math.sqrt(shares**2 @ (values - shares @ values) ** 2)

@@ -21,7 +21,11 @@ _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance co
 
 
 class _LabelMetric(NamedTuple):
-    """A score of predictions, computed from corrected labels (a weight for each class)."""
+    """A score of predictions that is computed from corrected labels.
+
+    A corrected label is an unbiased estimate of the indicator of each class, see
+    `corrected_labels`.
+    """
 
     # The function receives the weights, of shape (n, n_classes), and the predictions. It returns
     # the score if the score is a mean over rows. If the score is a mean of ratios, it returns the
@@ -40,7 +44,11 @@ def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def _confusion_score(ratios: Callable[[np.ndarray], tuple]) -> Callable:
-    """Return a score that computes ratios from the confusion matrix (its rows are true classes)."""
+    """Return a score, which is a function of corrected labels and predicted labels.
+
+    The score applies the function `ratios` to the confusion matrix, with a row for each true class.
+    It returns the numerators and denominators of ratios, of shape (2, n_ratios).
+    """
     return lambda labels, predicted: np.reshape(
         ratios(labels.T @ np.eye(labels.shape[1])[predicted] / labels.sum()), (2, -1)
     )
@@ -59,7 +67,12 @@ def _neg_brier_score(labels: np.ndarray, P: np.ndarray) -> float:
 
 
 def _roc_auc(labels: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    """Return the fraction of pairs of users from different classes with the right order."""
+    """Return the area under the ROC curve as a ratio, of shape (2, 1).
+
+    The denominator counts pairs of users from different classes. The numerator counts those pairs
+    in which the user of the second class has the larger decision value. Both are divided by n**2.
+    Shapes: labels (n, 2), decision (n,).
+    """
     # Reports of different users are independent, so the sum over pairs of different users is
     # unbiased. Pairs of a user with the same user are subtracted. The rows are sorted by the
     # decision.
@@ -220,7 +233,11 @@ def label_dp_score(
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-    """Return, for each group of users, the score of all other users (jackknife)."""
+    """Return scores for the jackknife: for each group of users, the score without this group.
+
+    The groups are random and have nearly equal sizes.
+    Shapes: labels (n, n_classes) -> (n_groups, ...), with the shape of one score.
+    """
     n_groups = min(_N_GROUPS, len(labels))
     # The groups are random, because neighboring rows of the data may be similar.
     group = np.random.default_rng(0).permutation(len(labels)) % n_groups
@@ -229,7 +246,12 @@ def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.n
 
 
 def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple[float, float]:
-    """Return the mean of several ratios and its standard error, from Fieller's intervals."""
+    """Return the mean of several ratios and its standard error, from Fieller's intervals.
+
+    Shapes: sums (2, n_ratios), replicates (n_groups, 2, n_ratios).
+    sums: the numerators and the denominators. replicates: the sums without each group of users.
+    noise: the share of the variance that the randomization causes.
+    """
     # All variances are multiplied by the share of noise, and the width is divided by its square
     # root, so that scores of true labels are the plain ratios.
     part, whole = sums
@@ -251,11 +273,11 @@ def _mean_ratio(sums: np.ndarray, replicates: np.ndarray, noise: float) -> tuple
 
 
 def ratio_interval(part: Any, whole: Any, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Fieller's interval of each ratio part / whole; nan if the whole may be 0.
+    """Return Fieller's interval of each ratio ``part / whole``; NaN if the denominator may be 0.
 
     Shapes: part and whole (...), margins (2, 2, ...) -> lower ends (...), upper ends (...).
-    margins: covariance of part and whole, times the square of the critical value (the allowed
-    number of standard errors).
+    margins: the covariance matrix of each numerator (part) and denominator (whole), multiplied by
+    the square of the critical value, which is the allowed number of standard errors.
     """
     # The interval contains the ratio r if part - r whole is within the allowed number of standard
     # errors of 0. The ends of the interval are the roots of a r^2 - 2 b r + c.
@@ -328,7 +350,7 @@ def make_label_dp_scorer(
 
 
 class LabelDPScorer(BaseScorer):
-    """A scorer on randomized labels; see :func:`make_label_dp_scorer`."""
+    """A scorer that uses randomized labels, the result of :func:`make_label_dp_scorer`."""
 
     def __init__(
         self, metric: str, epsilon: float | None, classes: Any, oracle: Any = None
@@ -349,9 +371,9 @@ class LabelDPScorer(BaseScorer):
         if epsilon is None and oracle is None:
             if model is None:
                 raise ValueError(
-                    f"{self!r} needs the epsilon with which the labels were randomized, but "
-                    f"{type(estimator).__name__} has none. Pass epsilon=, or score a "
-                    "LabelDPClassifier."
+                    f"{self!r} needs the epsilon with which the labels were randomized, but the "
+                    f"estimator {type(estimator).__name__} has no epsilon. Pass epsilon= to "
+                    "make_label_dp_scorer, or score a LabelDPClassifier."
                 )
             oracle = model.oracle
             epsilon = model.epsilon if oracle is None else None
@@ -393,12 +415,15 @@ class LabelDPScorer(BaseScorer):
 def _metric(name: str) -> _LabelMetric:
     if name not in _METRICS:
         known = ", ".join(map(repr, _METRICS))
-        raise ValueError(f"There is no score {name!r} on randomized labels. Choose one of {known}.")
+        raise ValueError(f"There is no score {name!r} for randomized labels. Use one of {known}.")
     return _METRICS[name]
 
 
 def _label_classifier(estimator: Any) -> Any:
-    """Return the LabelDPClassifier that is the estimator or its last step, or None."""
+    """Return the LabelDPClassifier that makes the predictions of an estimator, or None.
+
+    It is the estimator itself, the last step of a Pipeline, or the best estimator of a search.
+    """
     _, last = steps_to_last(estimator)
     if hasattr(last, "best_estimator_"):
         return _label_classifier(last.best_estimator_)

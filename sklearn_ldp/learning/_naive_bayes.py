@@ -1,4 +1,4 @@
-"""Naive Bayes learned from private tables (feature, class); each user sends one report."""
+"""`LDPNaiveBayes`: a naive Bayes classifier for features and labels that are both private."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     Features and labels are all private. Each user draws one of the features with public
     probabilities, and reports the value of this feature together with the class, as one category of
-    a :class:`~sklearn_ldp.MarginalOracle` with the tables (feature, class). These tables give
-    P(class), combined from all tables, and the evidence of each value of a feature for each class,
-    log P(class | value) / P(class). The evidence is shrunk according to its noise, so values
-    dominated by noise have no effect. The sum of the evidence over features is multiplied by a
-    factor below 1, because features are correlated.
+    a :class:`~sklearn_ldp.MarginalOracle` with the tables (feature, class). The classifier
+    estimates P(class) from all tables, and from each table the evidence of each value of the
+    feature for each class, log P(class | value) / P(class). The evidence is shrunk according to its
+    noise, so values with mostly noise have no effect. The sum of the evidence over features is
+    multiplied by a factor below 1, because features are correlated.
 
     `fit` collects reports and learns in one step. In a deployment, clients and servers use the
     oracle that `oracle` returns, with its files, checkpoints and merges. `fit_tables` then learns
@@ -194,7 +194,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 
     # -- collecting ---------------------------------------------------------------------------
     def oracle(self) -> MarginalOracle:
-        """Return the oracle that clients and servers share, without users.
+        """Return the unfitted oracle that clients and servers use.
 
         Clients use it to randomize records with the columns of `domains`, followed by "class". All
         tools in :mod:`sklearn_ldp.collection` accept it: files of reports, checkpoints that count
@@ -263,7 +263,10 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         return self
 
     def _survey(self, features: RecordDomain, classes: Any) -> MarginalOracle:
-        """Return the oracle of features and label, without users."""
+        """Return the unfitted MarginalOracle for the tables of each feature with the label.
+
+        features: the domain of each feature. classes: all possible labels.
+        """
         if _LABEL in features.columns:
             raise ValueError(
                 f"{self._name}: a feature must not be named {_LABEL!r}, because the label has this "
@@ -309,7 +312,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            If `tables` is no TableSet.
+            If `tables` is not a TableSet.
         ValueError
             If no table contains the target, a table is post-processed, no table has users, or the
             noise is too large. The classifier is then unchanged.
@@ -342,9 +345,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         error = float(np.sqrt(min(feature.mean_variance for feature in features)))
         if error > _HOPELESS:
             raise ValueError(
-                f"{self._name} needs a larger epsilon, or more users: each frequency in these "
-                f"tables has a standard error of {error:.3g} or more, so they contain no usable "
-                "information."
+                f"{self._name} needs tables with less noise: each frequency in these tables has a "
+                f"standard error of {error:.3g} or more, so they contain no usable information. "
+                "Use a larger epsilon, or more users."
             )
         features = _with_equal_class_shares(features)
         noise: Any = next(iter(estimates.values())).noise
@@ -444,7 +447,7 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
 # -- tables -----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _FeatureTable:
-    """The table (feature, class): estimated joint frequencies, and their noise."""
+    """The estimated joint frequencies of one feature and the class, with the noise variances."""
 
     name: Any
     cells: np.ndarray  # (n_values, n_classes): frequencies, of which some may be negative
@@ -461,7 +464,7 @@ class _FeatureTable:
 
 
 def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_FeatureTable]:
-    """Change all tables by least squares so that they have the same class frequencies."""
+    """Adjust the tables by least squares so that all have the same class frequencies."""
     n_classes = features[0].cells.shape[1]
     cells, _ = consistent_tables(
         sizes=[*(len(feature.cells) for feature in features), n_classes],
@@ -477,7 +480,11 @@ def _with_equal_class_shares(features: Sequence[_FeatureTable]) -> list[_Feature
 
 
 def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
-    """Return the frequencies of the classes, from tables with the same class shares."""
+    """Return the estimated frequency of each class, of shape (n_classes,).
+
+    features: tables that all have the same class frequencies.
+    n_users: the number of users of all tables.
+    """
     # The minimum of a class frequency is its standard error: the data cannot show that it is
     # smaller.
     precisions = [1 / (len(feature.cells) * feature.mean_variance) for feature in features]
@@ -487,7 +494,11 @@ def _class_prior(features: Sequence[_FeatureTable], n_users: int) -> np.ndarray:
 
 
 def _learned(column: Any, name: str) -> Domain:
-    """Return a column's domain: declared levels, or else categories or bins of its values."""
+    """Return the domain of a column of a data frame or array.
+
+    It consists of the levels that the column declares, if any. Otherwise it is learned from the
+    values: ten bins for numbers, and the categories that occur for other values.
+    """
     values = exact_array(column)
     kind = values.dtype.kind
     is_number = kind == "f" or (kind in "iu" and len(np.unique(values)) > _N_BINS)
@@ -498,7 +509,11 @@ def _learned(column: Any, name: str) -> Domain:
 
 
 def _variances(table: np.ndarray, noise: Any) -> np.ndarray:
-    """Return the variances of cells given the row sums, scaled because all cells sum to 1."""
+    """Return the variance of each cell of a table (value, class), of the shape of the table.
+
+    The variances are conditional on the row sums, the frequencies of the values. They are scaled
+    up, because the cells sum to 1.
+    """
     # The sampling of users changes all cells of a value by the same factor, and not the class
     # shares within the value.
     f = norm_sub(table.ravel()).reshape(table.shape)
@@ -527,15 +542,16 @@ _PRIORS /= _PRIORS.sum(axis=1, keepdims=True)
 def log_lifts(
     table: np.ndarray, std: np.ndarray | float, class_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithm of P(class | value) / P(class), shrunk by the noise of the table.
+    """Return estimates of log P(class | value) / P(class) for each value of a feature and class.
 
+    The estimates (lifts) are shrunk toward 0 according to the noise of the table.
     Shapes: table (n_values, n_classes), std (n_values, n_classes), class_prior (n_classes,)
-    -> (n_values, n_classes).
+    -> (n_values, n_classes), (3,).
     table: estimated joint frequencies; some may be negative.
     std: standard deviations of the cells, > 0.
-    Returns: the lifts, and three numbers about their gain in log likelihood: the expected gain
-    under the posterior, an unbiased estimate of the gain from the table, and the variance of this
-    estimate. The function `confirmed` uses these three numbers.
+    Returns: the lifts, and three numbers for the function `confirmed`. They are about the gain in
+    log likelihood by the lifts: the expected gain under the posterior, an unbiased estimate of the
+    gain from the table, and the variance of this estimate.
     """
     # For a class of probability c, the cell of a value minus c times the sum of its row is
     # .. math:: f(v) \, (P(c \mid v) - c),
@@ -597,9 +613,11 @@ def confirmed(gains: np.ndarray) -> float:
     """Return the fraction of the evidence of all features that the tables confirm.
 
     Shapes: gains (n_features, 3).
-    Returns: (the estimated gain - 0.35 times its standard error) / the expected gain, clipped to
-    [0, 1]. The estimated gain of a feature is cut at its expected gain, so that one
-    feature cannot compensate for others.
+    gains: for each feature, the expected gain in log likelihood, the estimated gain, and the
+    variance of the estimate (see `log_lifts`).
+    Returns: the estimated gain minus 0.35 standard errors, divided by the expected gain, and
+    clipped to [0, 1]. The gains are summed over features. Before, the estimated gain of a feature
+    is limited to its expected gain, so that one feature cannot compensate for others.
     """
     expected, estimated, variances = gains.T
     confirmed = np.minimum(estimated, expected).sum() - _CAUTION * np.sqrt(variances.sum())
@@ -609,9 +627,11 @@ def confirmed(gains: np.ndarray) -> float:
 def slope(
     lifts: Sequence[np.ndarray], frequencies: Sequence[np.ndarray], correlation: float
 ) -> float:
-    """Return the factor with which the sum of the features' log odds becomes calibrated.
+    """Return the factor that calibrates the sum of the evidence of correlated features.
 
-    Shapes: lifts (n_values, n_classes), frequencies (n_values,).
+    lifts: for each feature, the evidence log P(class | value) / P(class), of shape (n_values,
+    n_classes). frequencies: for each feature, the frequencies of its values, of shape (n_values,).
+    correlation: the mean correlation of the evidence of two features.
     """
     # Naive Bayes adds up log odds as if features were independent within a class. Assume that the
     # terms are normal, with variances `s_j^2` within a class. Then the sum of independent terms

@@ -1,4 +1,4 @@
-"""A transformer that randomizes users' columns and returns unbiased indicators of the values."""
+"""`PrivatizedColumns`: a transformer that randomizes columns and returns unbiased indicators."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ _KEY = os.urandom(32)
 
 
 class _AllColumns(ColumnOracle):
-    """The survey that randomizes all columns; its errors name `PrivatizedColumns`."""
+    """A ColumnOracle that asks each user about all columns.
+
+    Its error messages name `PrivatizedColumns`, the class that the user called.
+    """
 
     _name = "PrivatizedColumns"
 
 
 class ReadsColumns(Documented, WatchesRefits):
-    """Base class of learners that read columns of users' categories."""
+    """Base class of the estimators whose input X has columns of private categories."""
 
     random_state: RandomState
 
@@ -56,7 +59,10 @@ class ReadsColumns(Documented, WatchesRefits):
         return type(self).__name__
 
     def _keep_names(self, X: Values, features: Iterable[Any]) -> None:
-        """Store the names of the features, if the columns of X have names that are all strings."""
+        """Store `feature_names_in_` if the columns of X have names that are all strings.
+
+        features: the names to store.
+        """
         self.__dict__.pop("feature_names_in_", None)
         names = column_names(X)
         if names is not None and all(isinstance(name, str) for name in names):
@@ -238,7 +244,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     # -- as a transformer ---------------------------------------------------------------------
     def fit(self, X: Values, y: object = None) -> Self:
-        """Check the users' values (or reports) against the domains; nothing is randomized.
+        """Learn domains that are not declared, and check that all values or reports are valid.
+
+        Nothing is randomized.
 
         Privacy: costs none if the domains are declared. With ``domains="auto"`` and columns
         without declared levels, `fit` reveals the values that occur.
@@ -380,7 +388,7 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
     # -- implementation -----------------------------------------------------------------------
     def _domain(self) -> RecordDomain:
-        """Return the domains that are declared, or learned by "auto"."""
+        """Return the domains of the columns: the domains used by `fit`, or the declared domains."""
         if hasattr(self, "_fitted_protocol"):
             return self._fitted_protocol.domain
         return RecordDomain.declared(self.domains, self._name)
@@ -395,16 +403,25 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return self._supporting(self._collector(self._domain()).protocol(collection_round))
 
     def _supporting(self, protocol: Any) -> Protocol:
-        """Return the protocol; raise TypeError if its reports cannot become indicators."""
+        """Return the protocol, or raise TypeError if its oracles cannot provide indicators.
+
+        Indicators need oracles whose reports support categories with known probabilities.
+        """
         if not all(isinstance(channel, Channel) for channel in protocol.mechanism.mechanisms):
             raise TypeError(
-                f"{self._name} needs an oracle whose reports support categories with known p and "
-                f"q, got {self.oracle!r}. Pass oracle='best', or an oracle such as GRR() or OUE()."
+                f"{self._name} needs an oracle with known probabilities p and q that a report "
+                f"supports a category, got oracle={self.oracle!r}. Pass oracle='best', or an "
+                "oracle such as GRR() or OUE()."
             )
         return protocol
 
     def _fit(self, X: Any, *, releases: bool = False) -> np.ndarray:
-        """Fit; return the checked reports, or the integer codes of values."""
+        """Fit the transformer to X, and return X as an array of integers.
+
+        Returns: the checked reports if X contains reports. If X contains values, their codes, the
+        positions of the values in the domains.
+        releases: whether the caller randomizes and returns the values, which spends epsilon.
+        """
         self._validate_params()
         X = read_once(X)
         reads_values = self.input == "values"
@@ -430,13 +447,20 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         return rows
 
     def _rows(self, protocol: Protocol, X: Any) -> np.ndarray:
-        """Check X; return its reports, or the integer codes of its values."""
+        """Check X, and return it as an array of integers.
+
+        Returns: the reports if X contains reports; otherwise the codes of the values, their
+        positions in the domains.
+        """
         if self.input == "reports":  # reports have the protocol of ColumnOracle
             return replace(protocol, name=ColumnOracle.__name__).check(X)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:
-        """Return the indicators of reports; codes of values are randomized first."""
+        """Return the unbiased indicators, of shape (n_samples, n_indicators).
+
+        rows: the result of `_rows`. If it contains codes of values, they are randomized first.
+        """
         mechanism = self._fitted_protocol.mechanism
         if self.input == "values":
             rows = privatize(mechanism, rows, 0, CoinStreams(self.random_state))
@@ -453,12 +477,15 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
 
 
 def _slices(domain: RecordDomain) -> dict[Any, range]:
-    """Return, for each column, the positions of its indicators in the output."""
+    """Return a dict with the range of positions of each column's indicators in the output."""
     ends = np.cumsum([0, *domain.sizes]).tolist()
     ranges = (range(start, stop) for start, stop in pairwise(ends))
     return dict(zip(domain.columns, ranges, strict=True))
 
 
 def _digest(codes: np.ndarray) -> bytes:
-    """Return a digest of rows, keyed so that it is meaningless outside of this process."""
+    """Return a hash of the codes of users' values, with a secret key of this process.
+
+    Another process cannot test guesses of the values with it.
+    """
     return hashlib.blake2b(np.ascontiguousarray(codes).data, key=_KEY).digest()

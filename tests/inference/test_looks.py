@@ -107,7 +107,7 @@ def test_reports_of_all_looks_have_wider_intervals_and_name_them():
         assert row["low"] < other["low"] < other["high"] < row["high"]
     single = ESTIMATE.confidence_interval(0.95, at_all_times=500)  # both answers are one statement
     assert looks["rows"][0]["low"] < single.low.max()
-    with pytest.raises(ValueError, match="need the number of users, which is unknown"):
+    with pytest.raises(ValueError, match="need the number of users, which this estimate lacks"):
         FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).describe(at_all_times=True)
 
 
@@ -118,12 +118,14 @@ def test_the_number_of_users_is_whole(at_all_times):
 
 
 def test_intervals_that_cannot_be_valid_at_all_times_are_refused():
-    with pytest.raises(ValueError, match="at_all_times is only available for intervals of each"):
+    with pytest.raises(ValueError, match="at_all_times= is only available for a raw estimate"):
         ESTIMATE.confidence_interval(0.95, top_k(1), coverage="selected", at_all_times=True)
     with pytest.raises(ValueError, match="after NormSub"):
         NormSub().fit_transform(ESTIMATE).confidence_interval(at_all_times=True)
     unknown = FrequencyEstimate.from_counts([5, 6], std=1.0, n_samples=11)
-    with pytest.raises(ValueError, match="intervals at all times without the distribution"):
+    with pytest.raises(
+        ValueError, match="intervals at all times the distribution of the noise must be known"
+    ):
         unknown.confidence_interval(at_all_times=True)
 
 

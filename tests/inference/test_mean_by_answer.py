@@ -107,7 +107,7 @@ def test_weights_count_people():
         ([1.0, 2.0], [0, 2], GRR(1.0, categories=2), {}, "report"),
         ([1.0, 2.0], [0, 1], GRR(1.0, categories=101), {}, "at most 100 categories"),
         ([1.0, 2.0], [0, 1], LocalMean(1.0, bounds=(0, 1)), {}, "no |domain|attribute"),
-        ([1.0, 2.0], [0, 1], GRR(1.0, categories=2), {"sample_weight": [1, -1]}, "weights"),
+        ([1.0, 2.0], [0, 1], GRR(1.0, categories=2), {"sample_weight": [1, -1]}, "finite weight"),
         ([1.0, 2.0], [0, 1], [GRR(1.0, categories=2), GRR(1.0, categories=["a", "b"])], {}, "same"),
         ([], [], GRR(1.0, categories=2), {}, "at least one"),
     ],
@@ -116,7 +116,7 @@ def test_what_is_refused(outcome, reports, oracle, options, match):
     with pytest.raises((ValueError, AttributeError, TypeError), match=match):
         mean_by_answer(outcome, np.array(reports, dtype=int), oracle, **options)
     found = mean_by_answer([1.0, 2.0, 1.5], [0, 1, 1], GRR(4.0, categories=["a", "b"]))
-    with pytest.raises(ValueError, match="no mean of 'c'"):
+    with pytest.raises(ValueError, match="No mean has the name 'c'"):
         found.difference("a", "c")
     with pytest.raises(ValueError, match="in \\(0, 1\\)"):
         found.quantile(1.0)

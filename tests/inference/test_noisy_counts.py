@@ -345,10 +345,10 @@ def test_intervals_of_reconciled_counts_cover(seed):
 @pytest.mark.parametrize(
     ("estimate", "counts", "std", "match"),
     [
-        (release(), [1.0], 1.0, "a finite number in counts= for each of 3 queries"),
-        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number in counts="),
-        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations std= >= 0"),
-        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations std= >= 0"),
+        (release(), [1.0], 1.0, "a finite number for each of the 3 queries"),
+        (release(), [1.0, 2.0, np.nan], 1.0, "a finite number for each of the 3 queries"),
+        (release(), [1.0, 2.0, 3.0], -1.0, "finite standard deviations >= 0"),
+        (release(), [1.0, 2.0, 3.0], [1.0, 2.0], "finite standard deviations >= 0"),
         (GRR(1.0, categories=4).simulate([1, 2, 3, 4]), [1.0] * 3, 1.0, "noise of a known dist"),
     ],
 )
@@ -380,5 +380,5 @@ def test_homogeneity_of_equal_groups_has_uniform_p_values(seed):
 
 
 def test_homogeneity_needs_groups():
-    with pytest.raises(ValueError, match="at least two groups, got 1"):
+    with pytest.raises(ValueError, match="at least two rows \\(groups\\), got 1"):
         homogeneity(release())

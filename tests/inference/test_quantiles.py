@@ -74,7 +74,7 @@ def test_mean_and_std():
 
 @pytest.mark.parametrize("asked", [[], [0.0], [1.0], [np.nan], [[0.5]], [0.5, 2]])
 def test_probabilities_that_are_none(asked):
-    with pytest.raises(ValueError, match=r"probabilities in \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"probabilities must be numbers in \(0, 1\)"):
         quantiles(exact([COUNTS / N]), asked)
 
 

@@ -251,7 +251,7 @@ def test_the_mark_is_on_what_the_search_has_chosen(grid_search):
     curves = ErrorCurveDisplay.from_grid_search(grid_search).curves
     assert ErrorCurveDisplay(curves).plot().chosen_ is None
     for wrong in ({"Base": 0.7}, {"Norm": 1.0}):
-        with pytest.raises(ValueError, match="there is no such point"):
+        with pytest.raises(ValueError, match="not a point of a curve"):
             ErrorCurveDisplay(curves, chosen=wrong).plot()
 
 
@@ -266,7 +266,7 @@ def test_a_grid_search_with_several_metrics():
     unchosen = searched(scoring=scoring, refit=False)
     assert ErrorCurveDisplay.from_grid_search(unchosen, metric="mse").chosen_ is None
     for metric in (None, "rmse"):
-        with pytest.raises(ValueError, match=r"one of \['mse', 'mae'\], got"):
+        with pytest.raises(ValueError, match=r"metric must be a score.* one of \['mse', 'mae'\]"):
             ErrorCurveDisplay.from_grid_search(unchosen, metric=metric)
 
 
@@ -337,9 +337,11 @@ def test_a_search_that_does_not_fit():
     search = searched({"post": [Base(), NormSub()]})
     with pytest.raises(ValueError, match="needs exactly one epsilon.*found 0"):
         ErrorCurveDisplay.from_grid_search(search)
-    with pytest.raises(ValueError, match=r"x must be one of .*\['post'\], got 'epsilon'"):
+    with pytest.raises(
+        ValueError, match=r"x must be a searched parameter, got 'epsilon'. Use one of \['post'\]"
+    ):
         ErrorCurveDisplay.from_grid_search(search, x="epsilon")
-    with pytest.raises(ValueError, match="numbers on the x axis.*Name a parameter with numbers"):
+    with pytest.raises(ValueError, match="numbers on the x axis.*Pass a parameter with numbers"):
         ErrorCurveDisplay.from_grid_search(search, x="post")
     twice = searched([{"oracle__epsilon": [1.0]}, {"oracle__epsilon": [1.0]}])
     with pytest.raises(ValueError, match="several candidates called 'error'"):
@@ -423,7 +425,7 @@ def test_chosen_dots_are_ringed(dots):
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert sorted(names) == sorted([*drawn, "chosen"])
     for wrong in ({"oracle 0": "PowerNS"}, {"OLH": "Norm"}):
-        with pytest.raises(ValueError, match="got chosen=.* no such point.* its rows"):
+        with pytest.raises(ValueError, match="got chosen=.* not a point of a curve.* one of"):
             ErrorCurveDisplay.from_results(dots, chosen=wrong, **ROWS)
 
 
@@ -547,7 +549,7 @@ def test_other_categories_do_not_fit_on_the_axes():
     """Unless the axes are cleared, and so are new."""
     display = FrequencyDisplay.from_estimate(ESTIMATE)
     other = FrequencyEstimate([[0.5, 0.5]], ["a", "z"])
-    with pytest.raises(ValueError, match="has no category 'b'"):
+    with pytest.raises(ValueError, match="the category 'b', which this estimate lacks"):
         FrequencyDisplay.from_estimate(other, ax=display.ax_)
     assert len(display.ax_.get_legend().get_texts()) == 1
     display.ax_.clear()
@@ -612,7 +614,7 @@ def test_totals_of_groups_before_and_after():
     np.testing.assert_array_equal(display.interval, [low[0], high[0]])
     label = display.ax_.get_xlabel().replace("\n", " ")
     assert label == "frequency, with simultaneous 95 % intervals for all 3 groups"
-    with pytest.raises(ValueError, match="has no category 'north'"):
+    with pytest.raises(ValueError, match="the category 'north', which this estimate lacks"):
         FrequencyDisplay.from_estimate(raw, ax=display.ax_)
 
 

@@ -89,11 +89,11 @@ REFUSED = {
         ValueError,
         r"truth must have shape \(8,\)",
     ),
-    "quantile 1.5": (lambda raw: {"quantiles": [1.5]}, ValueError, r"probabilities in \(0, 1\)"),
+    "quantile 1.5": (lambda raw: {"quantiles": [1.5]}, ValueError, r"numbers in \(0, 1\)"),
     "one axis": (
         lambda raw: {"ax": DistributionDisplay.from_estimate(raw).ax_[0]},
         ValueError,
-        "draws on two axes",
+        "needs two axes",
     ),
 }
 

@@ -339,7 +339,7 @@ def test_categories_are_no_formulas(categories):
     ("arguments", "message"),
     [
         ({"order": "size"}, '"auto", "domain" or "frequency", got \'size\''),
-        ({"by": "rank", "order": "domain"}, 'by="category" with order="domain"'),
+        ({"by": "rank", "order": "domain"}, 'by="category", or leave out order='),
         ({"by": "size"}, '"category" or "rank"'),
         ({"orientation": "up"}, '"vertical" or "horizontal", got \'up\''),
         # A short one would be drawn beside the wrong categories, or silently hide some.
@@ -355,7 +355,7 @@ def test_what_is_refused(arguments, message):
 
 @pytest.mark.parametrize("other", [ESTIMATE.values, NOISE, NormSub(), FrequencyEstimate, None])
 def test_what_is_no_estimate(other):
-    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*. Wrap an array"):
+    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got .*. Convert an array"):
         FrequencyDisplay.from_estimate(other)
     two = FrequencyEstimate(np.ones((2, 2)), ["a", "b"])
     with pytest.raises(

@@ -59,7 +59,9 @@ def test_cells_of_different_sizes_show_densities():
 
 
 def test_other_categories_are_refused():
-    with pytest.raises(ValueError, match="MapDisplay draws the cells of two numbers"):
+    with pytest.raises(
+        ValueError, match="MapDisplay needs an estimate whose categories are the cells"
+    ):
         MapDisplay.from_estimate(FrequencyEstimate([[0.5, 0.5]], ["a", "b"]))
 
 

@@ -269,11 +269,11 @@ def test_all_ways_to_name_columns_agree(private):
         ([0, 1], r"private\[0\] must be a slice, a range"),
         ([[0.0, 1.0]], r"private\[0\] must be a slice, a range"),
         ([[True, False]], r"a mask of 7 booleans"),
-        ([["a", "b"]], r"X has no names of columns"),
+        ([["a", "b"]], r"X has no column names"),
         ([range(2), range(5, 9)], r"private\[1\] contains the column 7, but X has 7 columns"),
         ([[-1, 0]], r"contains the column -1"),
-        ([range(2), range(1, 4)], r"got the column 1 twice"),
-        ([[3, 3]], r"got the column 3 twice"),
+        ([range(2), range(1, 4)], r"got the column 1 more than once"),
+        ([[3, 3]], r"got the column 3 more than once"),
         ([[3]], r"selects 1 of the 7 columns"),
         ([[]], r"private\[0\]"),
     ],
@@ -289,7 +289,7 @@ def test_columns_that_are_no_indicators_and_levels_are_refused():
     codes, public, y = population(300, rng)
     X, T = noisy(codes, public, 3.0, rng)
     for spoilt in (StandardScaler().fit_transform(X), np.delete(T, 2, axis=1)):
-        with pytest.raises(ValueError, match=r"private\[0\] must be unbiased .* sum is 1"):
+        with pytest.raises(ValueError, match=r"private\[0\] must be the unbiased .* sum is 1"):
             CorrectedRidge(private=[range(2, 5)]).fit(spoilt, y)
     with pytest.raises(ValueError, match="NaN"):
         CorrectedRidge(private=BLOCKS).fit(np.where(X > 1e9, 0, np.nan), y)
@@ -364,7 +364,7 @@ def test_private_columns_may_be_named(model):
         np.testing.assert_array_equal(model(private=private).fit(given, y).coef_, expected)
     with pytest.raises(ValueError, match="X has no columns for 'weight' in private="):
         model(private=["weight"]).fit(X, y)
-    with pytest.raises(ValueError, match="X has no names of columns"):
+    with pytest.raises(ValueError, match="X has no column names"):
         model(private=["sex"]).fit(X.to_numpy(), y)
 
 

@@ -449,9 +449,13 @@ def test_sets_of_labels_are_refused_where_they_cannot_be_learnt_from():
     sets = LabelDPClassifier(**known, subset_size=3, random_state=0).privatize(y)
     with pytest.raises(ValueError, match="learns from sets of labels"):
         LabelDPClassifier(GaussianNB(), **known, subset_size=3, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="expects reports of 1 of 12 classes, got .* \\(60, 3\\)"):
+    with pytest.raises(
+        ValueError, match="expects 1 of the 12 classes in each report, got .* \\(60, 3\\)"
+    ):
         LabelDPClassifier(**known, input="reports").fit(X, sets)
-    with pytest.raises(ValueError, match="expects reports of 3 of 12 classes, got .* \\(60,\\)"):
+    with pytest.raises(
+        ValueError, match="expects 3 of the 12 classes in each report, got .* \\(60,\\)"
+    ):
         LabelDPClassifier(**known, subset_size=3, input="reports").fit(X, y)
     with pytest.raises(ValueError, match="same class twice"):
         label_dp_score("accuracy", sets[:, [0, 0]], y, **known)
@@ -743,7 +747,7 @@ def test_what_is_missing_or_negative_is_named():
         LabelDPClassifier().privatize(Y)
     with pytest.raises(NotFittedError):
         LabelDPClassifier().predict(X)
-    with pytest.raises(ValueError, match="There is no score 'r2' on randomized labels"):
+    with pytest.raises(ValueError, match="There is no score 'r2' for randomized labels"):
         make_label_dp_scorer("r2")
     with pytest.raises(ValueError, match="for two classes, got 3"):
         label_dp_score("f1", [0, 1, 2], [0, 1, 2], epsilon=1.0, classes=[0, 1, 2])
@@ -788,7 +792,9 @@ def test_a_search_says_once_that_a_classifier_ends_at_the_constant():
     model = LabelDPClassifier(**known)
     ((category, message),) = warned_of(lambda: model.fit(noise, labels))
     assert category is UserWarning
-    assert "LabelDPClassifier ends at the constant: 600 reports do not" in message
+    assert (
+        "ends at the constant (the same prediction for all rows), because 600 reports do" in message
+    )
     search = GridSearchCV(model, {"estimator": [LogisticRegression(C=C) for C in (0.1, 1)]}, cv=3)
     assert len(warned_of(lambda: search.fit(noise, labels))) == 1
     people, labels, _ = population(rng, 2000)

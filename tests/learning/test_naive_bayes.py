@@ -289,7 +289,7 @@ X, Y, _ = people(np.random.default_rng(0), 40)
         ({"classes": None}, X, ["no"] * 40, "at least two classes, got 1 class"),
         ({"domains": {**DOMAINS, "class": 2}}, X, Y, "a feature must not be named 'class'"),
         ({"epsilon": 1e-25}, X, Y, "must be large enough for a report to carry information"),
-        ({"epsilon": 1e-4}, X, Y, "larger epsilon, or more users: each frequency"),
+        ({"epsilon": 1e-4}, X, Y, "less noise: each frequency"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(parameters, users, labels, what):

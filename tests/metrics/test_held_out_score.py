@@ -99,7 +99,7 @@ def test_held_out_score_refuses():
         with pytest.raises(ValueError, match="needs one raw estimate"):
             held_out_score(GUESS, bad)
     silent = FrequencyEstimate(raw.values[:1], raw.categories, oracle=raw.oracle)
-    with pytest.raises(ValueError, match="with noise, from which"):
+    with pytest.raises(ValueError, match="with a noise model, from which"):
         held_out_score(GUESS, silent)
     # p, q and n are enough for single categories, but do not determine the variance of sums.
     plain = replace(silent, noise=NoiseModel(raw.noise.p, raw.noise.q, raw.noise.n_samples))

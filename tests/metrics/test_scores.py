@@ -137,13 +137,13 @@ def test_heavy_hitters_of_any_container():
 
 @pytest.mark.parametrize("options", [{}, {"threshold": 0.1, "k": 2}])
 def test_threshold_or_k(options):
-    with pytest.raises(ValueError, match="either threshold=.* or k="):
+    with pytest.raises(ValueError, match="exactly one of threshold= and k="):
         heavy_hitter_scores(TRUTH, ESTIMATES, **options)
 
 
 @pytest.mark.parametrize("k", [0, 5, -1, 1.5, True, "2"])
 def test_k_is_a_number_of_categories(k):
-    with pytest.raises(ValueError, match="needs an integer k in \\[1, 4\\]"):
+    with pytest.raises(ValueError, match="k must be an integer in \\[1, 4\\]"):
         heavy_hitter_scores(TRUTH, ESTIMATES, k=k)
 
 

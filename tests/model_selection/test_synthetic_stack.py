@@ -90,7 +90,9 @@ def test_the_result_is_the_weighted_mean(capsys):
     stacked = stack.transform(estimate)
     assert stacked.postprocessors == ("SyntheticStack",)
     assert stacked.standard_errors is None
-    with pytest.raises(ValueError, match="No confidence interval after SyntheticStack"):
+    with pytest.raises(
+        ValueError, match="No confidence interval is available after SyntheticStack"
+    ):
         stacked.confidence_interval()
     twin = pickle.loads(pickle.dumps(stack))
     np.testing.assert_array_equal(twin.transform(estimate).values, stack.frequencies_)

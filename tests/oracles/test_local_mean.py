@@ -218,7 +218,7 @@ def test_groups():
     assert change.value == pytest.approx(estimate.mean[1] - estimate.mean[0])
     assert change.standard_error == pytest.approx(np.hypot(*estimate.population_error))
     assert change.low < truth[1] - truth[0] < change.high
-    with pytest.raises(ValueError, match=r"There is no mean of 'old'\. Choose from"):
+    with pytest.raises(ValueError, match=r"No mean has the name 'old'\. Pass names from"):
         estimate.difference("old", True)
 
 

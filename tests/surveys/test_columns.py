@@ -448,7 +448,7 @@ def test_metrics_take_a_set_part_by_part():
         assert list(errors) == list(DOMAINS)
         for name, error in errors.items():
             np.testing.assert_array_equal(error, metric(truth[name], ESTIMATES[name]))
-    with pytest.raises(ValueError, match="the truth of each part"):
+    with pytest.raises(ValueError, match="the true frequencies of each part"):
         frequency_mse({"sex": [0.5, 0.5]}, ESTIMATES)
 
 

@@ -237,7 +237,7 @@ def test_answers_come_from_the_table_with_the_least_noise(users, raw):
         linear.answer({"a": 1, "b": 1, "c": "x"})
     with pytest.raises(ValueError, match="joint model have no intervals"):
         LatentClasses().fit_transform(raw).confidence_interval(0.95, {"a": 1, "b": 1, "c": "x"})
-    with pytest.raises(ValueError, match="No confidence interval after LatentClasses"):
+    with pytest.raises(ValueError, match="No confidence interval is available after LatentClasses"):
         LatentClasses().fit_transform(raw).confidence_interval(0.95, {"a": 1})
 
 

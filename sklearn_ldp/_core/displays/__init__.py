@@ -1,4 +1,4 @@
-"""Displays (plots) of estimates, errors and searches; matplotlib is imported at the first plot."""
+"""Displays: plots of estimates, errors and searches. The first plot imports matplotlib."""
 
 from ._contingency_display import ContingencyDisplay
 from ._difference_displays import DifferenceDisplay, TrendDisplay

@@ -1,4 +1,4 @@
-"""Base classes of the displays, and the line styles of methods, which are the same in all plots."""
+"""Base classes of the displays, and functions for axes, names and styles that displays share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class BaseDisplay:
     """Base class of all displays, which creates the axes if the user passes none."""
 
     def _axes(self, ax: Any, figsize: tuple[float, float], **layout: Any) -> Any:
-        """Store and return the axes; if `ax` is None, make a figure of this size (inches)."""
+        """Store and return the axes. If `ax` is None, create them in a new figure.
+
+        figsize: the width and the height of a new figure in inches.
+        """
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -82,7 +85,7 @@ class EstimateDisplay(BaseDisplay):
         if not isinstance(estimate, Estimate):
             raise TypeError(
                 f"{name}.from_estimate needs a FrequencyEstimate, got {type(estimate).__name__}. "
-                "Wrap an array in one: FrequencyEstimate(values, categories)."
+                "Convert an array with FrequencyEstimate(values, categories)."
             )
         check_level(level)
         n_estimates, d = np.shape(estimate.values)
@@ -99,7 +102,10 @@ class EstimateDisplay(BaseDisplay):
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return, for each name of a method, the color, line style and marker as keywords."""
+    """Return, for each name of a method, its color, line style and marker as matplotlib keywords.
+
+    A method has the same style in all plots.
+    """
     # A post-processor of the papers, in either spelling ("NormSub", "Norm-Sub"), has the same style
     # in every plot. The other names get the remaining styles, in their order.
     known = {method.casefold(): i for i, method in enumerate(_METHODS.split())}
@@ -109,14 +115,17 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def look_of(i: int) -> dict[str, Any]:
-    """Return the style of the i-th method of a plot; i starts at 0."""
+    """Return the color, line style and marker of the i-th method of a plot, counted from 0."""
     # 7, 4 and 17 are pairwise coprime, so a style repeats only after 476 methods.
     looks = {"color": COLORS, "linestyle": LINES, "marker": MARKERS}
     return {key: known[i % len(known)] for key, known in looks.items()}
 
 
 def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Merge a display's defaults with the user's keywords, which may be aliases such as "ms"."""
+    """Return a display's default keywords, replaced by the user's keywords of the same meaning.
+
+    The user's keywords may be matplotlib aliases, such as "ms" for "markersize".
+    """
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
@@ -131,19 +140,22 @@ def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwarg
 
 
 def has_natural_order(domain: Any, names: Any) -> bool:
-    """Whether categories are bins, or numbers or dates in rising order."""
+    """Return whether the categories are bins, or numbers or dates in increasing order."""
     return has_bins(domain) or has_increasing_numbers(np.asarray(names))
 
 
 def percent_axis(axis: Any, unit: str = " %") -> None:
-    """Write the frequencies on an axis as percent; differences have no unit on their ticks."""
+    """Format the tick labels of an axis of frequencies as percent.
+
+    unit: the text after each number, such as " %"; empty for differences.
+    """
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1.0, symbol=unit))
 
 
 def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> np.ndarray:
-    """Write row names on the y axis, the first at the top; return the positions of the rows."""
+    """Write names on the y axis, the first name at the top; return the y positions of the names."""
     places = np.arange(len(names), dtype=float)
     name_ticks(ax.yaxis, places, names, **kwargs)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -153,7 +165,7 @@ def name_rows(ax: Any, names: Sequence[Any], grid: str = "x", **kwargs: Any) -> 
 
 
 def legend_outside(ax: Axes) -> None:
-    """Put the legend to the right of the axes, with names as plain text."""
+    """Draw the legend to the right of the axes, with its names as plain text."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     for text in ax.legend(borderaxespad=0.0, fontsize="small", **place).get_texts():
         text.set_parse_math(False)

@@ -50,11 +50,10 @@ class ContingencyDisplay(BaseDisplay):
     within_noise : array-like of bool of shape (n_rows, n_columns), default=None
         The cells to hatch. If None, the noise is unknown and no cell is hatched.
     noise_level : float, default=None
-        The absolute value in `shown` up to which a typical cell is within the noise. The color
-        scale marks it.
+        The absolute value in `shown` up to which a typical cell is hatched. The color scale marks
+        this value.
     level : float, default=0.95
-        If no true difference (or frequency) differs from 0, the probability that all cells are
-        hatched.
+        The probability that all cells are hatched if all true differences (or frequencies) are 0.
     p_value : float, default=None
         The p-value of the test of independence.
 
@@ -154,8 +153,9 @@ class ContingencyDisplay(BaseDisplay):
         Raises
         ------
         ValueError
-            If there is no such table, if it has several estimates or more than 2,500 cells, if not
-            all of its categories are pairs, or if a parameter is not valid.
+            If `tables` has no table of these two columns, if the table has several estimates or
+            more than 2,500 cells, if its categories are not all pairs of two values, or if a
+            parameter is not valid.
 
         Notes
         -----
@@ -164,13 +164,16 @@ class ContingencyDisplay(BaseDisplay):
         and the title states that the noise is unknown.
         """
         if color not in _COLORS:
-            raise ValueError(f"Argument color must be one of {list(_COLORS)}, got {color!r}.")
+            raise ValueError(
+                f"Argument color must be one of {list(_COLORS)}, got {color!r}. Use the default "
+                '"difference" to compare with independent columns.'
+            )
         check_level(level)
         table, is_turned = _table_of(tables, first, second)
         order, categories = as_table(table.labels)
 
         def laid_out(values: Any) -> np.ndarray:
-            """Arrange the values of the categories in the layout of the plot."""
+            """Arrange one value per category as a table with the rows and columns of the plot."""
             cells = np.empty((len(categories[0]), len(categories[1])), dtype=values.dtype)
             cells.ravel()[order] = values
             return cells.T if is_turned else cells
@@ -195,8 +198,9 @@ class ContingencyDisplay(BaseDisplay):
                     noise_level *= float(np.median(std))
         elif color == "deviation":
             raise ValueError(
-                "ContingencyDisplay needs the noise of the raw estimate to count standard "
-                'deviations. Pass the tables of a MarginalOracle, or use color="difference".'
+                'ContingencyDisplay with color="deviation" needs the noise of the raw estimate, '
+                "which is unknown. Pass the tables of a MarginalOracle, or use "
+                'color="difference".'
             )
         return cls(
             frequencies,
@@ -275,7 +279,7 @@ class ContingencyDisplay(BaseDisplay):
         return f"{title}\ntest of independence: p {p_value}"
 
     def _mark_noise(self, ax: Any) -> None:
-        """Hatch the cells within the noise, and mark the noise level on the color scale."""
+        """Hatch the cells within the noise, and mark `noise_level` on the color scale."""
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Rectangle
 
@@ -294,12 +298,12 @@ class ContingencyDisplay(BaseDisplay):
                 self.colorbar_.ax.axhline(end, color="black", linewidth=1, linestyle=(0, (3, 2)))
 
     def _is_dark(self, i: int, j: int) -> bool:
-        """Whether a cell has a dark color."""
+        """Return whether the cell in row i and column j has a dark color and needs white text."""
         red, green, blue, _ = self.image_.to_rgba(self.image_.get_array()[i, j])
         return 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
 
     def _write_numbers(self, ax: Any, frequencies: np.ndarray) -> None:
-        """Write the frequencies into the cells if there are few cells."""
+        """Write the frequency of each cell into the cell, if the table has at most 64 cells."""
         self.texts_: list[Any] = []
         if frequencies.size > _MOST_NUMBERS:
             return
@@ -313,18 +317,22 @@ class ContingencyDisplay(BaseDisplay):
 
 
 def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
-    """Return the table of two columns, and whether it stores the columns in the other order."""
+    """Return the estimate of a table of two columns, and whether its pairs must be swapped.
+
+    They must be swapped if the stored pairs begin with the value of the column `second`.
+    """
     table = tables
     is_turned = False
     if isinstance(tables, Mapping):
         if first is None or second is None:
             raise ValueError(
-                "ContingencyDisplay draws the table of two columns. Pass the names of both, "
-                'as in ContingencyDisplay.from_estimate(tables, "sex", "age").'
+                "ContingencyDisplay needs the names of two columns, got "
+                f"first={first!r} and second={second!r}. Pass both, as in "
+                'ContingencyDisplay.from_estimate(tables, "sex", "age").'
             )
         if not hasattr(tables, "pair"):
             raise ValueError(
-                "ContingencyDisplay needs marginals of several columns, got a set of "
+                "ContingencyDisplay needs tables of two columns, got a set of estimates of "
                 f"{', '.join(map(repr, tables))}. Pass the result of a MarginalOracle."
             )
         table_set: Any = tables
@@ -333,11 +341,12 @@ def _table_of(tables: Any, first: Any, second: Any) -> tuple[Any, bool]:
         is_turned = columns.index(first) > columns.index(second)
     if len(table) != 1:
         raise ValueError(
-            f"ContingencyDisplay draws one table, got {len(table)}. Pass one row of it."
+            f"ContingencyDisplay draws one estimate of a table, got {len(table)} rows. Select one "
+            "row, as in estimate[0]."
         )
     if table.shape[1] > _MOST_CELLS:
         raise ValueError(
-            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,}. "
-            "Merge categories first, or print the table."
+            f"ContingencyDisplay draws up to {_MOST_CELLS:,} cells, got {table.shape[1]:,} cells. "
+            "Merge categories before the collection, or use to_frame."
         )
     return table, is_turned

@@ -91,7 +91,7 @@ class DifferenceDisplay(BaseDisplay):
 
     @property
     def is_changed(self) -> np.ndarray:
-        """For each category that is shown, whether its interval excludes 0; shape (k,)."""
+        """A Boolean array of shape (k,): whether the interval of each shown category excludes 0."""
         low, high = (np.asarray(end) for end in self.interval)
         return (low > 0) | (high < 0)
 
@@ -325,8 +325,9 @@ class TrendDisplay(BaseDisplay):
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(
-                "TrendDisplay needs several estimates, got 1. Draw a single estimate with "
-                "estimate.plot(), or make one estimate per week with estimate_by_group."
+                "TrendDisplay needs an estimate with several rows, got 1 row. Draw a single row "
+                "with estimate.plot(), or create an estimate with one row per week by "
+                "estimate_by_group."
             )
         if categories is None:
             places = np.argsort(-estimate.values.mean(axis=0), kind="stable")[:k]
@@ -344,8 +345,9 @@ class TrendDisplay(BaseDisplay):
             which = "these"
         if not 1 <= len(places) <= _MOST_LINES:
             raise ValueError(
-                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Pass fewer "
-                "categories in categories=, or set k=."
+                f"TrendDisplay draws 1 to {_MOST_LINES} categories, got {len(places)}. Pass 1 to "
+                f"{_MOST_LINES} categories as categories=, or a number from 1 to {_MOST_LINES} as "
+                "k=."
             )
         # The rows are independent because their users differ. For the rows of a trend, Sidak's
         # inequality gives the same bound.

@@ -199,8 +199,8 @@ class DistributionDisplay(EstimateDisplay):
         axes = self._axes(ax, (7.0, 6.0), nrows=2, sharex=True)
         if np.shape(axes) != (2,):
             raise ValueError(
-                "DistributionDisplay draws on two axes. Pass both, as in ax=display.ax_, or omit "
-                "ax."
+                f"DistributionDisplay needs two axes, got ax={ax!r:.80}. Pass a pair of axes, such "
+                "as ax=display.ax_, or omit ax=."
             )
         n_others = sum(hasattr(line, "display") for line in axes[0].lines)
         color = COLORS[n_others % len(COLORS)]
@@ -230,7 +230,12 @@ class DistributionDisplay(EstimateDisplay):
         return self
 
     def _draw(self, axes: Any, frequencies: Any, look: dict[str, Any]) -> list[Any]:
-        """Draw the density and the distribution function for given frequencies of the bins."""
+        """Draw two lines, the density and the distribution function, and return them.
+
+        axes: the axes of the density, and the axes of the distribution function.
+        frequencies: the frequencies of the bins, of shape (d,).
+        look: matplotlib keywords of both lines.
+        """
         heights = np.repeat(np.asarray(frequencies) / _widths(self.ends)(self.ends), 2)
         look = {"marker": "none", **look}  # the user's cycle of styles may have markers
         density = axes[0].plot(np.repeat(self.ends, 2)[1:-1], heights, **look)
@@ -238,7 +243,10 @@ class DistributionDisplay(EstimateDisplay):
         return density + axes[1].plot(self.ends, shares, **{**look, "label": None})
 
     def _draw_bands(self, axes: Any, color: Any, *, is_first: bool) -> None:
-        """Draw both bands; only the first display on the axes adds them to the legends."""
+        """Draw the bands of the density and of the distribution function, if there are any.
+
+        is_first: whether no other display is on the axes; only then the legends mention the bands.
+        """
         self.bands_: list[Any] = []
         look = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 1}
         drawn = []
@@ -265,14 +273,21 @@ class DistributionDisplay(EstimateDisplay):
 
 
 def _widths(ends: Any) -> Any:
-    """Return a function from the ends of bins to their widths (in factors of 10 on a log axis)."""
+    """Return a function that computes the widths of bins from their ends.
+
+    If the bins have a logarithmic scale, a width is the logarithm to base 10 of the factor between
+    the two ends.
+    """
     return (lambda x: np.diff(np.log10(x))) if is_log(ends) else np.diff
 
 
 def _band(
     raw: Estimate, level: float, starts: np.ndarray, stops: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of simultaneous intervals of the frequencies of ranges of bins."""
+    """Return the lower and upper ends of simultaneous intervals of the frequencies of ranges.
+
+    raw: a raw estimate of bins. starts, stops: where each range begins and ends.
+    """
     bins = ranges(np.column_stack([starts, stops]))
     low, high = raw.confidence_interval(level, bins, simultaneous=True)
     return low[0], high[0]

@@ -25,7 +25,10 @@ _VARIED = ("population", "n_samples", "oracle", "epsilon", "postprocessor", "que
 
 
 class ErrorCurve(NamedTuple):
-    """One curve of an `ErrorCurveDisplay`; or, if x is a name, the dots of one setting."""
+    """The points of one curve of an `ErrorCurveDisplay`.
+
+    If x is a name instead of a number, they are the dots of one setting, such as an oracle.
+    """
 
     x: np.ndarray  # (n_points,): positions on the x axis, in rising order, or names of rows
     error: np.ndarray  # (n_points,): mean errors
@@ -164,7 +167,10 @@ class ErrorCurveDisplay(BaseDisplay):
             place = np.array([float(rows.index(name)) for name in names])
 
         def ambiguous(name: str, points: np.ndarray) -> ValueError:
-            """Return the error that names the columns by which the points differ."""
+            """Return the exception for a curve with several points at the same x.
+
+            Its message names the columns in which these points differ.
+            """
             columns: Any = getattr(results, "columns", results)
             others = [key for key in _VARIED if key in columns and key not in used]
             varied = [key for key in others if len(set(_column(results, key)[points])) > 1]
@@ -265,8 +271,8 @@ class ErrorCurveDisplay(BaseDisplay):
                 check_is_fitted(fitted, "cv_results_")
             raise TypeError(
                 "ErrorCurveDisplay.from_grid_search needs a fitted search such as GridSearchCV, "
-                f"got {type(search).__name__}. Use SearchDisplay for SyntheticSearch and "
-                "HeldOutSearch."
+                f"got {type(search).__name__}. Fit the search first. For SyntheticSearch and "
+                "HeldOutSearch use SearchDisplay."
             )
         candidates = fitted.cv_results_["params"]
         parameter = _x_parameter(candidates, x)
@@ -278,7 +284,8 @@ class ErrorCurveDisplay(BaseDisplay):
         except (TypeError, ValueError):
             raise ValueError(
                 f"ErrorCurveDisplay needs numbers on the x axis, but {parameter!r} has the value "
-                f"{values[0]!r}. Name a parameter with numbers: from_grid_search(search, x=..)."
+                f"{values[0]!r}. Pass a parameter with numbers as x=, as in "
+                'from_grid_search(search, x="oracle__epsilon").'
             ) from None
 
         def repeated(name: str, points: np.ndarray) -> ValueError:
@@ -375,7 +382,10 @@ class ErrorCurveDisplay(BaseDisplay):
         return self
 
     def _places(self, i: int) -> np.ndarray:
-        """Return the positions of the i-th curve's points on the x axis, or on the axis of rows."""
+        """Return the positions of the points of the i-th curve.
+
+        They are on the x axis or, if the display has rows of dots, on the y axis.
+        """
         x = list(self.curves.values())[i].x
         if self.rows is None:
             return np.asarray(x)
@@ -385,7 +395,7 @@ class ErrorCurveDisplay(BaseDisplay):
         return np.array([rows.index(name) for name in x]) + (i - (n - 1) / 2) * 0.8 / n
 
     def _looks(self) -> dict[str, dict[str, Any]]:
-        """Return the style of each curve, or of each kind of dot."""
+        """Return, for each curve or each kind of dot, its color, line style and marker."""
         looks = styles(self.curves)
         colors = []
         for look in looks.values():
@@ -399,14 +409,17 @@ class ErrorCurveDisplay(BaseDisplay):
         return looks
 
     def _chosen_points(self) -> list[tuple[float, float]]:
-        """Return the coordinates of the chosen points on the axes."""
+        """Return the x and y coordinates of the points in `chosen` (see the class).
+
+        Raises ValueError if a point is not on its curve.
+        """
         points = []
         for name, x in (self.chosen or {}).items():
             if name not in self.curves or x not in list(self.curves[name].x):
                 raise ValueError(
-                    f"ErrorCurveDisplay got chosen={{{name!r}: {x!r}}}, but there is no such "
-                    f"point; its curves are {list(self.curves)}"
-                    + ("." if self.rows is None else f", its rows {list(self.rows)}.")
+                    f"ErrorCurveDisplay got chosen={{{name!r}: {x!r}}}, which is not a point of a "
+                    f"curve. Use the name of a curve, one of {list(self.curves)}, and an x of its "
+                    "points" + ("." if self.rows is None else f", one of {list(self.rows)}.")
                 )
             at = list(self.curves[name].x).index(x)
             i = list(self.curves).index(name)
@@ -580,18 +593,22 @@ class SearchDisplay(BaseDisplay):
 
 # -- tables of errors -----------------------------------------------------------------------------
 def _column(results: Table, name: str) -> np.ndarray:
-    """Return a column of a table of errors, or raise an error that describes such a table."""
+    """Return the column of a table of errors with this name, or raise KeyError."""
     try:
         return np.asarray(results[name])
     except (KeyError, TypeError, IndexError) as error:
         raise KeyError(
-            f"ErrorCurveDisplay.from_results found no column {name!r}. Pass a table such as the "
-            "result of simulate_errors, and name its columns."
+            f"ErrorCurveDisplay.from_results found no column {name!r} in the table. Pass the "
+            "result of simulate_errors, or pass the names of your columns as x=, by=, error= and "
+            "spread=."
         ) from error
 
 
 def _error_name(results: Table, error: str) -> str:
-    """Return the name of the errors on an axis: the metric, if the table has a single one."""
+    """Return the label of the axis of errors.
+
+    It is the metric if the table contains errors of only one metric, otherwise the column's name.
+    """
     try:
         metrics = set(np.asarray(results["metric"]).tolist())
     except (KeyError, TypeError, IndexError):
@@ -602,7 +619,12 @@ def _error_name(results: Table, error: str) -> str:
 def _curves(
     names: Sequence[str], x: np.ndarray, errors: np.ndarray, bars: np.ndarray | None, several: Any
 ) -> dict[str, ErrorCurve]:
-    """Return the curve of each name; raise an error if two points of a curve have the same x."""
+    """Return a dict of curves, one for each name of a curve.
+
+    names: for each point, the name of its curve. x, errors, bars: for each point, its coordinates
+    and the half length of its error bar.
+    several: a function that returns the exception for a curve with several points at the same x.
+    """
     curves = {}
     for name in dict.fromkeys(names):
         mine = np.flatnonzero([other == name for other in names])
@@ -624,7 +646,11 @@ def _label_within_decades(axis: Any) -> None:
 
 # -- searches of scikit-learn ---------------------------------------------------------------------
 def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
-    """Return the parameter of the x axis, with the name that `set_params` uses."""
+    """Return the name of the parameter on the x axis, as `set_params` of the estimator uses it.
+
+    candidates: the parameters of each candidate of a grid search.
+    x: the user's choice; if None, the result is the only searched epsilon.
+    """
     names = list(dict.fromkeys(name for candidate in candidates for name in candidate))
     if x is None:
         epsilons = [name for name in names if name.rpartition("__")[2] == "epsilon"]
@@ -638,26 +664,32 @@ def _x_parameter(candidates: list[dict[str, Any]], x: str | None) -> str:
         if len(epsilons) != 1:
             raise ValueError(
                 "ErrorCurveDisplay needs exactly one epsilon among the searched parameters, but "
-                f"found {len(epsilons)} in {names}. Name the parameter of the x axis: "
-                "from_grid_search(search, x=..)."
+                f"found {len(epsilons)} in {names}. Pass the parameter of the x axis, as in "
+                'from_grid_search(search, x="oracle__epsilon").'
             )
         return epsilons[0]
     name = x if x in names else x.removeprefix("param_")
     if name not in names:
-        raise ValueError(f"Argument x must be one of the searched parameters {names}, got {x!r}.")
+        raise ValueError(f"Argument x must be a searched parameter, got {x!r}. Use one of {names}.")
     return name
 
 
 def _grid_search_errors(
     search: Any, metric: str | None
 ) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """Return the candidates' mean errors, their standard errors, and the label of the axis."""
+    """Return the results of a grid search: mean errors, standard errors, and the axis label.
+
+    Shapes: -> (n_candidates,), (n_candidates,).
+    metric: the name of the score; if None, the score named in ``refit=``.
+    """
     results = search.cv_results_
     metrics = metric_names(results)
     refit = search.refit if isinstance(search.refit, str) else None
     key = metric or (metrics[0] if len(metrics) == 1 else refit)
     if key not in metrics:
-        raise ValueError(f"Argument metric must be one of {metrics}, got {metric!r}.")
+        raise ValueError(
+            f"Argument metric must be a score of the search, got {metric!r}. Use one of {metrics}."
+        )
     bars, n_splits = standard_errors(results, key)
     name = key if key != "score" else getattr(search.scoring, "metric", search.scoring)
     name = name.removeprefix("neg_").replace("_", " ") if isinstance(name, str) else "error"
@@ -667,7 +699,10 @@ def _grid_search_errors(
 
 
 def _candidate_names(search: Any, x: str) -> list[str]:
-    """Return, for each candidate, the name of its curve: its varying parameters other than x."""
+    """Return, for each candidate of a grid search, the name of its curve.
+
+    The name contains the values of all searched parameters that vary, except the parameter x.
+    """
     candidates = search.cv_results_["params"]
     words: list[list[str]] = [[] for _ in candidates]
     for key in dict.fromkeys(key for candidate in candidates for key in candidate if key != x):
@@ -684,7 +719,9 @@ def _candidate_names(search: Any, x: str) -> list[str]:
 
 
 def _labels(key: str, values: list[Any], x: str) -> list[str]:
-    """Label estimators by their repr, such as "NormSub", and other values by "name = value"."""
+    """Return a label for each value of a searched parameter.
+
+    An estimator has its repr as label, such as "NormSub". Other values have "name = value"."""
     # The parameter on the x axis is left out, and so is a domain that all candidates share.
     parameters = [value.get_params(deep=False) for value in values if hasattr(value, "get_params")]
     domains = {repr(own.get("categories")) for own in parameters}

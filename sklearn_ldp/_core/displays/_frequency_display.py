@@ -48,8 +48,8 @@ class FrequencyDisplay(EstimateDisplay):
     The intervals are simultaneous for all categories of the domain. Intervals that are valid for
     each category alone would mislead, because the largest of many noisy estimates are large partly
     by their noise, and most of their intervals would miss the truth. ``estimate.summary()`` shows
-    the same intervals. The axes state this, whether the intervals belong to a raw estimate, and how
-    many categories are shown.
+    the same intervals. The labels of the axes state that the intervals are simultaneous, whether
+    they belong to the raw estimate, and how many categories are shown.
 
     Use :meth:`from_estimate` or :meth:`from_estimator` to create a display. Pass
     ``ax=display.ax_`` to draw a second estimate of the same categories on the same axes. The second
@@ -167,10 +167,10 @@ class FrequencyDisplay(EstimateDisplay):
             same axes, pass the same queries.
         k : int, None or "auto", default="auto"
             Number of categories to show: the largest by the truth if `truth` is passed, otherwise
-            by the estimate. If None, show all. "auto" shows all if there are up to 256 and `order`
-            leaves them in the order of the domain because they are bins, numbers or dates, because
-            readers could not see that bins were left out. Otherwise "auto" shows 30. Axes that
-            already show an estimate keep their categories.
+            by the estimate. If None, show all. "auto" shows all of up to 256 bins, numbers or dates
+            that are in the order of the domain, because readers could not see that some were left
+            out. Otherwise "auto" shows 30 categories. Axes that already show an estimate keep their
+            categories.
         truth : array-like of shape (d,), default=None
             True frequencies of the categories, also with `queries`.
         level : float, default=0.95
@@ -306,13 +306,13 @@ class FrequencyDisplay(EstimateDisplay):
         return self
 
     def _step(self, ax: Any) -> float:
-        """Return the distance between two categories on the axes, in points."""
+        """Return the distance between neighboring categories on the axes, in points (1/72 inch)."""
         box = ax.get_window_extent()
         extent = box.width if self.orientation == "vertical" else box.height
         return 72 * extent / ax.figure.dpi / len(self.categories)
 
     def _prepare(self, ax: Any) -> None:
-        """Prepare empty axes for this display and for displays that follow."""
+        """Set the ticks, labels and limits of empty axes before the first display is drawn."""
         is_vertical = self.orientation == "vertical"
         values, names = (ax.yaxis, ax.xaxis) if is_vertical else (ax.xaxis, ax.yaxis)
         (ax.axhline if is_vertical else ax.axvline)(0, color="grey", linewidth=0.8, zorder=0)
@@ -360,7 +360,12 @@ class FrequencyDisplay(EstimateDisplay):
     def _draw_estimate(
         self, ax: Any, place: np.ndarray, order: np.ndarray, first: Any, i: int, kwargs: Any
     ) -> None:
-        """Draw the markers and intervals of this estimate, the i-th on these axes."""
+        """Draw the markers and intervals of this estimate.
+
+        i: the number of estimates that the axes already show. first: the display that drew the
+        first.
+        place: the positions of the categories on the axes. order: the category at each position.
+        """
         from matplotlib.colors import to_rgba
 
         is_vertical = first.orientation == "vertical"
@@ -395,8 +400,8 @@ class FrequencyDisplay(EstimateDisplay):
         places, missing = places_among(mine, known)
         if missing:
             raise ValueError(
-                "FrequencyDisplay cannot draw beside the estimate on these axes, because this "
-                f"estimate has no category {missing[0]!r}. Pass other axes."
+                "FrequencyDisplay cannot draw on these axes: they show the category "
+                f"{missing[0]!r}, which this estimate lacks. Pass other axes."
             )
         return places
 
@@ -409,7 +414,10 @@ def _displays_on(ax: Any) -> list[FrequencyDisplay]:
 
 
 def _interval(estimate: Estimate, level: float, query: Any) -> Any:
-    """Return the intervals of the categories or the queries; None if there are none."""
+    """Return the simultaneous intervals of the categories, or of the queries.
+
+    The result is None if the noise of the estimate is unknown, so that there are no intervals.
+    """
     try:
         low, high = table_intervals(estimate, level, query)
     except ValueError:
@@ -422,7 +430,12 @@ def _interval(estimate: Estimate, level: float, query: Any) -> Any:
 def _shown(
     is_line: bool, values: np.ndarray, k: Any, truth: Any, order: str, by: str
 ) -> tuple[np.ndarray, str]:
-    """Return the positions of the categories to show, and the order "domain" or "frequency"."""
+    """Choose the categories that the display shows.
+
+    is_line: whether the categories are bins, or numbers or dates in increasing order.
+    Returns: the indices of the chosen categories in their order on the axis; and the name of this
+    order, "domain" or "frequency".
+    """
     largest = np.argsort(-(values if truth is None else truth), kind="stable")
     may_follow = order == "auto" and truth is None and by != "rank"
     if k == "auto":
@@ -434,14 +447,20 @@ def _shown(
 
 
 def _are_long(names: np.ndarray, ax: Any) -> bool:
-    """Return whether names are so long that horizontal bars are better, and there is room."""
+    """Return whether horizontal bars are better.
+
+    They are if the names are long and the axes have room for one row per category.
+    """
     height = np.inf if ax is None else ax.get_window_extent().height / ax.figure.dpi
     fits = len(names) <= _MOST_NAMES and height > _ROW * len(names)
     return bool(fits and max(len(str(name)) for name in names.tolist()) > _LONG)
 
 
 def _values_label(displays: list[FrequencyDisplay]) -> str:
-    """Return the label of the axis of frequencies, which describes the intervals."""
+    """Return the label of the axis of frequencies, with a description of the intervals.
+
+    displays: the displays on these axes.
+    """
     drawn = [
         display
         for display in displays
@@ -461,20 +480,33 @@ def _values_label(displays: list[FrequencyDisplay]) -> str:
 
 def _check_options(k: Any, order: str, by: str, orientation: str) -> None:
     if k not in (None, "auto") and (not isinstance(k, Integral) or k < 1):
-        raise ValueError(f'Argument k must be an integer >= 1, "auto" or None, got {k!r}.')
+        raise ValueError(
+            f'Argument k must be an integer >= 1, "auto" or None, got {k!r}. Use None to show all '
+            "categories."
+        )
     if order not in ("auto", "domain", "frequency"):
-        raise ValueError(f'Argument order must be "auto", "domain" or "frequency", got {order!r}.')
+        raise ValueError(
+            f'Argument order must be "auto", "domain" or "frequency", got {order!r}. Use '
+            '"frequency" to show the largest first.'
+        )
     if by == "rank" and order == "domain":
         raise ValueError(
-            'by="rank" excludes order="domain". Use by="category" with order="domain".'
+            'FrequencyDisplay got by="rank" and order="domain", but ranks are in the order of the '
+            'frequencies. Use by="category", or leave out order=.'
         )
     if by not in ("category", "rank"):
-        raise ValueError(f'Argument by must be "category" or "rank", got {by!r}.')
+        raise ValueError(
+            f'Argument by must be "category" or "rank", got {by!r}. Use "rank" only for many '
+            "categories."
+        )
     if orientation not in ("auto", "vertical", "horizontal"):
         known = '"auto", "vertical" or "horizontal"'
-        raise ValueError(f"Argument orientation must be {known}, got {orientation!r}.")
+        raise ValueError(
+            f"Argument orientation must be {known}, got {orientation!r}. Use "
+            '"horizontal" for long names.'
+        )
 
 
 def _cell_name(category: Any) -> str:
-    """Return the name of a category on an axis; a tuple is named by all its elements."""
+    """Return the text for a category on an axis. The elements of a tuple are joined."""
     return ", ".join(map(str, category)) if isinstance(category, tuple) else str(category)

@@ -1,4 +1,4 @@
-"""Display of places: the cells of two numbers as a map; cells within the noise are hatched."""
+"""Display of the joint distribution of two numbers, such as coordinates of places, as a map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._base import COLORS, LINES, EstimateDisplay, percent_axis
 
 @dataclass(eq=False, repr=False)
 class MapDisplay(EstimateDisplay):
-    """The cells of two numbers as a heat map; cells within the noise are hatched.
+    """A heat map of the estimated joint distribution of two numbers, such as coordinates of places.
 
     The axes are in the units of the numbers, so that the cells lie on top of a map that is drawn on
     the same axes. An axis is logarithmic if its bins grow by about the same factor. The color of a
@@ -109,7 +109,7 @@ class MapDisplay(EstimateDisplay):
         level : float, default=0.95
             The simultaneous coverage of the intervals of all cells, and of all bins of a margin.
         of : {"users", "population"}, default="users"
-            Target of the inference: the users, or the population that they are a sample of.
+            Target of the inference: the users, or the population that the users are a sample of.
         extent : (float, float, float, float), default=None
             Left, right, lower and upper end of the grid in the units of the axes. If None, the
             bounds of the grid.
@@ -144,8 +144,8 @@ class MapDisplay(EstimateDisplay):
         grid: Any = estimate.domain
         if not has_cells(grid):
             raise ValueError(
-                "MapDisplay draws the cells of two numbers, got other categories. Declare "
-                "categories=Domain.grid(x_bins, y_bins), or use ContingencyDisplay."
+                "MapDisplay needs an estimate whose categories are the cells of a grid. Declare "
+                "categories=Domain.grid(x_bins, y_bins) in the oracle, or use ContingencyDisplay."
             )
         check_of(of)
         low, _ = _intervals(estimate, None, level, of)

@@ -1,4 +1,4 @@
-"""The noise of counts that another system has computed, for `FrequencyEstimate.from_counts`."""
+"""Checks of the noise arguments of `FrequencyEstimate.from_counts`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determ
 def noise_of_counts(
     kind: Any, p: Any, q: Any, std: Any, epsilon: Any, sensitivity: Any, n_categories: int
 ) -> Any:
-    """Return the noise that the arguments of `FrequencyEstimate.from_counts` describe.
+    """Check the noise arguments of `FrequencyEstimate.from_counts` and return the noise.
 
-    Returns: the standard deviation if the distribution is unknown, an AddedNoise otherwise.
+    kind: the argument `noise`, the name of the distribution.
+    Returns: an AddedNoise; if the distribution is unknown, only the standard deviation.
     """
     n_given = sum(parameter is not None for parameter in (std, epsilon))
     if p is not None or q is not None or n_given != 1 or (kind is None and std is None):
@@ -43,7 +44,8 @@ def noise_of_counts(
         if not (budgets.size and scale.size == 1 and np.all(budgets > 0) and scale.item() > 0):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs epsilon > 0 and sensitivity > 0, got "
-                f"epsilon={epsilon!r} and sensitivity={sensitivity!r}."
+                f"epsilon={epsilon!r} and sensitivity={sensitivity!r}. Pass the values with which "
+                "the noise was added."
             )
         std = std_of_noise(kind, budgets, scale.item())
     deviations = as_numbers(std, kinds="iuf")
@@ -72,12 +74,12 @@ def noise_of_counts(
 
 
 def warn_of_suppressed(categories: np.ndarray) -> None:
-    """Warn that the counts of these categories are missing, so the estimate omits them."""
+    """Warn that the counts of these categories are missing, and that the estimate omits them."""
     warnings.warn(
         f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "
         f"{categories[0]!r}. The estimate omits these categories, so totals do not include their "
-        "users. To keep such a category, replace its count by 0 or by half the threshold of "
-        "suppression; this estimate is biased.",
+        "users. To keep such a category, replace its count by 0 or by half the suppression "
+        "threshold; the estimate is then biased.",
         UserWarning,
         stacklevel=3,
     )

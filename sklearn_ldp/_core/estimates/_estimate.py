@@ -296,9 +296,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
-                f"FrequencyEstimate.from_counts got counts={counts!r:.100} and "
-                f"n_samples={n_samples!r}. Pass a number for each category as counts=, and numbers "
-                "of users above 0 as n_samples=."
+                "FrequencyEstimate.from_counts needs one number for each category and a positive "
+                f"number of users, got counts={counts!r:.100} and n_samples={n_samples!r}. Pass "
+                "one number for each category as counts=, and a number of users above 0 as "
+                "n_samples=."
             )
         if n_samples is None and noise is None:
             raise ValueError(
@@ -383,7 +384,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         rows: list[Any] = list(estimates.values())
         if not rows:
             raise ValueError(
-                f"FrequencyEstimate.from_rows got {estimates!r}. Pass at least one estimate."
+                f"FrequencyEstimate.from_rows needs at least one estimate, got {estimates!r}. Pass "
+                "a mapping of row names to estimates."
             )
         check_apart(rows, "set of rows")
         lengths = [len(row) for row in rows]
@@ -407,7 +409,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     # -- as a container -----------------------------------------------------------------------
     @property
     def shape(self) -> tuple[int, int]:
-        """(n_estimates, d)."""
+        """The numbers of estimates (rows) and of categories, ``(n_estimates, d)``."""
         return self.values.shape
 
     @property
@@ -437,12 +439,15 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def states_errors(self) -> bool:
-        """Whether the values have intervals: if the estimate is raw or has `standard_errors`."""
+        """Whether the values have confidence intervals of their own.
+
+        They do if the estimate is raw, or if it has `standard_errors`.
+        """
         return self.is_raw or self.standard_errors is not None
 
     @property
     def design_effect(self) -> Any:
-        """Kish's design effect of unequal weights: a float, or an array with one for each row.
+        """Kish's design effect of unequal weights: a float, or an array with one value per row.
 
         To reach the same precision, an estimate with unequal weights needs this factor times as
         many users as an estimate without weights. The factor is ``n sum W_h**2 / n_h`` for n users
@@ -460,7 +465,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def labels(self) -> Any:
-        """The categories as prints and plots show them: with a name for None, and flags."""
+        """The categories as plots and printed estimates show them.
+
+        A name replaces the category None, and the flags of a category follow its name.
+        """
         if not self.flags:
             return self._labels
         names = np.array(list(self.flags))
@@ -471,7 +479,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
     @property
     def _labels(self) -> np.ndarray:
-        """The categories, in which the name of missing answers replaces None."""
+        """The categories, with a name for missing answers in place of the category None."""
         return named_missing(self.categories) if self.domain is None else self.domain.labels
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -739,7 +747,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             In descending order of frequency, like :meth:`collections.Counter.most_common`.
         """
         if not isinstance(k, (int, np.integer)) or k < 0:
-            raise ValueError(f"FrequencyEstimate.top needs an integer k >= 0, got {k!r}.")
+            raise ValueError(
+                f"FrequencyEstimate.top needs an integer k >= 0, got {k!r}. Pass the number of "
+                "categories."
+            )
         row = self._single_row("top")
         order = np.argsort(-row, kind="stable")[:k]
         return [(_plain(self.categories[i]), float(row[i])) for i in order]
@@ -799,11 +810,16 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return self._moments(values, "std")[1]
 
     def _moments(self, values: str | None, method: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means and standard deviations of numbers, one of each per row."""
+        """Return the means and standard deviations of the users' numbers in each row.
+
+        Shapes: -> (n_estimates,), (n_estimates,).
+        values: "raw", "processed" or None. method: the calling method, for messages.
+        """
         ends = ends_of(self.domain, f"FrequencyEstimate.{method}")
         if values not in (None, "raw", "processed"):
             raise ValueError(
-                f'FrequencyEstimate.{method} needs values="raw" or "processed", got {values!r}.'
+                f'FrequencyEstimate.{method} needs values="raw" or "processed", got {values!r}. '
+                'Use "raw" for an unbiased result.'
             )
         source = self if values == "processed" else self.as_raw()
         if values != "processed" and not source.is_raw:  # the raw values are lost
@@ -1154,7 +1170,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if total is None:
             sizes = None if self.noise is None else self.noise.n_users
         elif not isinstance(total, Integral) or isinstance(total, bool) or total < 1:
-            raise ValueError(f"to_counts needs an integer total >= 1, got {total!r}.")
+            raise ValueError(
+                f"to_counts needs an integer total >= 1, got {total!r}. Pass the sum that the "
+                "counts should have."
+            )
         if sizes is None:
             raise ValueError(
                 "to_counts needs the number of users, which this estimate does not contain. Pass "
@@ -1199,8 +1218,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Returns
         -------
         Discoveries
-            The attribute ``found[i]`` contains the categories that were found in row i of the
-            estimate; `mask` and `p_values` have the shape (n_estimates, d).
+            An object `discoveries`: ``discoveries[i]`` contains the detected categories of row i of
+            the estimate; its `mask` and `p_values` have the shape (n_estimates, d).
 
         Raises
         ------
@@ -1236,7 +1255,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         of: str | None = None,
         at_all_times: bool | int = False,
     ) -> dict[str, Any]:
-        """Return the content of a report, as a dict of plain values.
+        """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
         ----------
@@ -1260,8 +1279,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             Among other entries: `rows` (a dict for each category, as in ``to_frame(level)``),
             `n_samples`, `epsilon`, `oracle`, `configuration`, `noise_level`, `interval` (the level
             and the kind of the intervals), `may_be_said` and `may_not_be_said` (lists of
-            sentences), and `made_by`. Unknown entries are None. For several estimates, the entry
-            `parts` is a list with one such dict for each estimate.
+            sentences), and `made_by` (Python code for this estimate). Unknown entries are None. For
+            several estimates, the entry `parts` is a list with one such dict for each estimate.
 
         Raises
         ------
@@ -1339,7 +1358,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return ", ".join(parts)
 
     def _shown(self, k: int, digits: int = 4) -> tuple[Any, np.ndarray, list[list[str]]]:
-        """Return the queries, the positions of the printed answers, and [name, answer] of each."""
+        """Choose the answers that the printed form of one estimate shows.
+
+        k: the maximum number of answers. digits: the number of decimal places.
+        Returns: the queries, the positions of the shown answers among the answers to these queries,
+        and for each shown answer its name and its value as text.
+        """
         # The largest categories are shown. For bins, the first bins are shown, or ranges that
         # together contain all bins.
         if len(self) != 1:
@@ -1382,7 +1406,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:
-    """Return a pandas index of categories; tuples of equal length become a MultiIndex."""
+    """Return the categories as a pandas Index; tuples of equal length become a MultiIndex."""
     widths = {len(c) if isinstance(c, tuple) else 0 for c in categories.tolist()}
     if len(widths) == 1 and (width := widths.pop()) > 1:
         names = [f"category_{i}" for i in range(width)]
@@ -1399,7 +1423,10 @@ def _check_shape(values: np.ndarray, n_categories: int) -> None:
 
 
 def _sealed(categories: Any) -> np.ndarray:
-    """Return distinct categories as a read-only 1-D array; such an array itself is not copied."""
+    """Return the categories as a read-only array of shape (d,).
+
+    A read-only array is not copied. Raises ValueError if a category occurs twice.
+    """
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         flags = categories.flags
         if flags.owndata and not flags.writeable:

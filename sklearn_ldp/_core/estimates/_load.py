@@ -1,4 +1,4 @@
-"""Reading the files that the method `save` of estimates writes."""
+"""`load_estimate`, which reads the files that the method `save` of estimates writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) ->
 
     The file contains only data: numbers, text and names of classes of this package. Reading a file
     imports no module that the file names, and calls no code of other packages except the `classes`.
-    A hash in the file detects damage and careless edits, and a file with inconsistent parts raises
-    an error. But the file does not prove who wrote it, because any person can write consistent
-    numbers with the correct hash.
+    A hash in the file detects damage and careless edits, and a file with inconsistent content
+    raises an error. But the file does not prove who wrote it, because any person can write
+    consistent numbers with the correct hash.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def load_estimate(path: str | PathLike[str], *, classes: Sequence[type] = ()) ->
     estimate = kept(path, classes)
     if not isinstance(estimate, Kept):
         raise ValueError(
-            f"{path} contains a {type(estimate).__name__}, not an estimate. Pass a file that the "
-            "method save of an estimate has written."
+            f"load_estimate needs a file with an estimate, but {path} contains a "
+            f"{type(estimate).__name__}. Pass a file that the method save of an estimate has "
+            "written."
         )
     return estimate

@@ -64,13 +64,14 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
     def __init__(self, parts: Mapping[Any, FrequencyEstimate]) -> None:
         if not isinstance(parts, Mapping) or not parts:
             raise ValueError(
-                "EstimateSet needs a mapping of at least one name to an estimate, such as "
-                f"{{'age': estimate}}, got {parts!r}."
+                f"EstimateSet needs a mapping with at least one entry, got {parts!r}. Pass a "
+                "mapping of names to estimates, such as {'age': estimate}."
             )
         for name, part in parts.items():
             if not isinstance(part, FrequencyEstimate):
                 raise TypeError(
-                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for {name!r}."
+                    f"EstimateSet needs FrequencyEstimates, got {type(part).__name__} for the name "
+                    f"{name!r}. Convert an array with FrequencyEstimate(values, categories)."
                 )
         self._parts = dict(parts)
 
@@ -85,7 +86,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
     @property
     def feature_names(self) -> np.ndarray:
-        """For each category of each part, "part_category", such as "age_3"."""
+        """An array with a name for each category of each part, such as "age_3" in part "age"."""
         names = [f"{_joined(name)}_{c}" for name, part in self.items() for c in part.categories]
         return np.array(names, dtype=object)
 
@@ -117,14 +118,15 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
             )
 
     def __sub__(self, other: EstimateSet) -> dict[Any, EstimateDifference]:
-        """Return, for each part, its difference from the same part of a set of other users."""
+        """Return a dict of differences: for each name, this part minus the part of `other`."""
         # Parts without users in one of the sets are omitted.
         if not isinstance(other, EstimateSet):
             return NotImplemented
         if self.names != other.names:
             raise ValueError(
-                f"Sets to compare must have the same parts, got {self.names} and {other.names}. "
-                "Select the common parts of both."
+                "A difference needs two sets whose parts have the same names in the same order, "
+                f"got {self.names} and {other.names}. Create an EstimateSet of the common parts of "
+                "each set."
             )
         asked = [name for name in self if len(self[name]) and len(other[name])]
         return {name: self[name] - other[name] for name in asked}
@@ -152,7 +154,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return self.with_parts(parts)
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
-        """Return a set of the same class and properties that contains other estimates.
+        """Return a set with other estimates, and otherwise with the properties of this set.
 
         Parameters
         ----------
@@ -162,7 +164,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Returns
         -------
         EstimateSet
-            A set of the same class, with the same properties of the whole collection.
+            A set of the same class. Properties of the whole collection are copied from this set.
         """
         return EstimateSet(parts)
 
@@ -178,7 +180,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         Returns
         -------
         EstimateSet
-            The same set as from a collection of only these reports.
+            The same set as from a collection of only the reports in these shards.
 
         Raises
         ------
@@ -274,7 +276,9 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
             )
         nonempty = {name: part for name, part in self.items() if len(part)}
         if not nonempty:
-            raise ValueError("EstimateSet.plot found no part with users. Collect reports first.")
+            raise ValueError(
+                "EstimateSet.plot needs a part with users, got none. Collect reports first."
+            )
         n_columns = min(len(nonempty), 3)
         n_rows = -(-len(nonempty) // n_columns)
         figure = plt.figure(figsize=(5 * n_columns, 4 * n_rows), layout="constrained")
@@ -289,7 +293,10 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         return displays
 
     def _level_of_each(self, level: float) -> float:
-        """Return the level of each part's intervals for which all parts together have `level`."""
+        """Return the level for the intervals of each part so that all intervals have `level`.
+
+        level: the simultaneous level of the intervals of all parts.
+        """
         return level_of_each(level, sum(len(part) > 0 for part in self.values()))
 
     def _heading(self) -> str:
@@ -312,7 +319,7 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
 
 def _joined(name: Any) -> str:
-    """Return the name of a part as a string; the elements of a tuple are joined."""
+    """Return the name of a part as a string. The elements of a tuple are joined by "_"."""
     return "_".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 

@@ -1,4 +1,4 @@
-"""Errors of estimates, computed from true frequencies or from held-out reports."""
+"""Measures of the error of estimates, from true frequencies or from held-out reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class _Metric(Protocol[_P, _T]):
-    """The type of a metric for one estimate that also accepts an EstimateSet."""
+    """The type of a metric that accepts one estimate, or an EstimateSet."""
 
     @overload
     def __call__(
@@ -47,7 +47,10 @@ class _Metric(Protocol[_P, _T]):
 def for_each_estimate(
     function: Callable[Concatenate[Frequencies, FrequencyEstimate | ArrayLike, _P], _T],
 ) -> _Metric[_P, _T]:
-    """Extend a metric for one estimate: for a set, it returns a dict with one result per part."""
+    """Decorate a metric for one estimate so that it also accepts an EstimateSet.
+
+    For a set, the metric returns a dict with one result per part.
+    """
 
     @wraps(function)
     def metric(frequencies: Any, estimate: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,9 +59,9 @@ def for_each_estimate(
         nonempty = {name: part for name, part in estimate.items() if len(part)}
         if not isinstance(frequencies, Mapping) or not nonempty.keys() <= frequencies.keys():
             raise ValueError(
-                f"{function.__name__} compares a set of estimates with the truth of each part. "
-                f"Pass a mapping with the keys {', '.join(map(repr, nonempty))}, got "
-                f"{frequencies!r:.80}."
+                f"{function.__name__} needs the true frequencies of each part of a set of "
+                f"estimates, got {frequencies!r:.80}. Pass a mapping of the part names "
+                f"{', '.join(map(repr, nonempty))} to true frequencies."
             )
         return {
             name: function(frequencies[name], part, *args, **kwargs)
@@ -80,9 +83,9 @@ def query_errors(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -95,8 +98,8 @@ def query_errors(
 
     Returns
     -------
-    ndarray of shape (n_estimates,), or dict of these
-        One error per row of the estimate. For a set, a dict with these for each part.
+    ndarray of shape (n_estimates,), or dict of such arrays
+        One error per row of the estimate. For a set, a dict with one such array for each part.
 
     Raises
     ------
@@ -111,7 +114,10 @@ def query_errors(
     array([0.])
     """
     if metric not in METRICS and not callable(metric):
-        raise ValueError(f"Argument metric must be one of {METRICS} or a function, got {metric!r}.")
+        raise ValueError(
+            f"Argument metric must be one of {METRICS} or a function, got {metric!r}. A function "
+            "needs two parameters, the true and the estimated answers."
+        )
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
@@ -164,9 +170,9 @@ def frequency_mse(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -203,9 +209,9 @@ def frequency_mae(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate. If it is the result of PostPos, its answers to queries are clipped
         at 0. Parts of a set without users are omitted.
@@ -269,9 +275,9 @@ def bias_variance(
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         At least 2 independent estimates. Answers are clipped if the estimate is the result of a
         PostPos.
@@ -282,8 +288,8 @@ def bias_variance(
 
     Returns
     -------
-    BiasVariance, or dict of these
-        Arrays with one entry per query. For a set, a dict with these for each part.
+    BiasVariance, or dict of BiasVariance
+        Arrays with one entry per query. For a set, a dict with one result for each part.
 
     Raises
     ------
@@ -326,7 +332,7 @@ def bias_variance(
 
 
 class HeavyHitterScores(NamedTuple):
-    """For each estimate, scores of its classification of categories as frequent or not.
+    """Scores of an estimate as a classification of the categories into frequent and not frequent.
 
     Parameters
     ----------
@@ -354,13 +360,13 @@ def heavy_hitter_scores(
     k: int | None = None,
     zero_division: float = 0.0,
 ) -> HeavyHitterScores:
-    """Return precision, recall and F-score of the frequent categories (heavy hitters) of estimates.
+    """Return how well estimates find the frequent categories: precision, recall and F-score.
 
     Parameters
     ----------
-    frequencies : array-like of shape (d,), or mapping of these
+    frequencies : array-like of shape (d,), or mapping of names to such arrays
         True frequencies, in the order of the estimate's categories. For a set of estimates, a
-        mapping from the name of each part to these.
+        mapping from the name of each part to its true frequencies.
     estimate : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, d)
         The estimate to evaluate.
     threshold : float, default=None
@@ -377,8 +383,9 @@ def heavy_hitter_scores(
 
     Returns
     -------
-    HeavyHitterScores, or dict of these
-        Arrays with one entry per row of the estimate. For a set, a dict with these for each part.
+    HeavyHitterScores, or dict of HeavyHitterScores
+        Arrays with one entry per row of the estimate. For a set, a dict with one result for each
+        part.
 
     Raises
     ------
@@ -395,8 +402,9 @@ def heavy_hitter_scores(
     truth, estimate = as_truth_and_estimate(frequencies, estimate)
     if (threshold is None) == (k is None):
         raise ValueError(
-            f"heavy_hitter_scores got threshold={threshold!r} and k={k!r}. Pass either threshold=, "
-            "a frequency, or k=, a number of categories."
+            "heavy_hitter_scores needs exactly one of threshold= and k=, got "
+            f"threshold={threshold!r} and k={k!r}. Pass either a frequency as threshold=, or a "
+            "number of categories as k=."
         )
     if k is None:
         is_true = truth >= threshold
@@ -405,7 +413,8 @@ def heavy_hitter_scores(
         is_integer = isinstance(k, Integral) and not isinstance(k, bool)
         if not (is_integer and 1 <= k <= len(truth)):
             raise ValueError(
-                f"heavy_hitter_scores needs an integer k in [1, {len(truth)}], got {k!r}."
+                f"Argument k must be an integer in [1, {len(truth)}], got {k!r}. Pass the number "
+                "of most frequent categories."
             )
         is_true = _largest(truth[None], k)[0]
         is_found = _largest(estimate.values, k)
@@ -425,7 +434,7 @@ def heavy_hitter_scores(
 
 
 def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Return, for each value, whether it is among the k largest values of its row."""
+    """Return a Boolean array that is True for the k largest values of each row."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     result = np.zeros(values.shape, dtype=bool)
     np.put_along_axis(result, order, True, axis=1)
@@ -445,10 +454,11 @@ def equivalent_n_samples(
 def equivalent_n_samples(
     noise: Noise | FrequencyEstimate | None, mse: ArrayLike, n_categories: int | None = None
 ) -> float | np.ndarray:
-    """Return the effective sample size: the number n' of users whose raw estimate has this error.
+    """Return the effective sample size: the number of users whose raw estimate has a given error.
 
-    If a post-processed estimate from n users has this error, then post-processing has the same
-    effect as ``n' / n`` times as many users (Wang et al., NDSS 2020, section V-C):
+    Let n' be this number. If a post-processed estimate from n users has the error, then
+    post-processing has the same effect as ``n' / n`` times as many users (Wang et al., NDSS 2020,
+    section V-C):
 
     .. math:: n' = \\frac{1}{\\mathrm{MSE}} \\left( \\frac{q (1 - q)}{(p - q)^2}
               + \\frac{1 - p - q}{d (p - q)} \\right).
@@ -456,7 +466,7 @@ def equivalent_n_samples(
     Parameters
     ----------
     noise : NoiseModel or FrequencyEstimate
-        The noise of the oracle, or an estimate of it; its number of users is not used.
+        The noise of the oracle, or an estimate by the oracle. The number of users in it is ignored.
     mse : float or array-like
         Mean squared errors over the full domain, such as :func:`query_errors` returns.
     n_categories : int, default=None
@@ -488,12 +498,15 @@ def equivalent_n_samples(
         noise = noise.noise
     if noise is None or n_categories is None:
         raise ValueError(
-            f"equivalent_n_samples got noise={noise!r} and n_categories={n_categories!r}. Pass an "
-            "estimate with a noise model, or NoiseModel(p, q, n_samples) and n_categories."
+            "equivalent_n_samples needs a noise model and a number of categories, got "
+            f"noise={noise!r} and n_categories={n_categories!r}. Pass an estimate with a noise "
+            "model, or pass both NoiseModel(p, q, n_samples) and n_categories=."
         )
     mse = np.asarray(mse, dtype=np.float64)
     if not np.all(mse >= 0):
-        raise ValueError(f"equivalent_n_samples needs mse >= 0, got {mse}.")
+        raise ValueError(
+            f"Argument mse must be >= 0, got {mse}. Pass mean squared errors, not negative scores."
+        )
     # The sum of the variances does not depend on the frequencies, so uniform frequencies are used.
     variance = noise.variance(np.full(n_categories, 1 / n_categories))
     variance_of_one_user = float(np.ravel(np.mean(variance, axis=-1) * noise.n_samples)[0])
@@ -520,13 +533,14 @@ def held_out_score(
     *,
     queries: Queries | None = None,
 ) -> float | dict[Any, float]:
-    """Estimate the negative mean squared error from other users' reports, without the truth.
+    """Score an estimate by the reports of other users, without true frequencies.
 
-    Let the held-out estimate be a raw estimate from other users. The expected squared distance to
-    it is the squared error with respect to these users' frequencies, plus the variance of the
-    held-out estimate. This variance is linear in the frequencies, so the held-out estimate itself
-    yields an unbiased estimate of the variance, which is subtracted. The score is unbiased but
-    noisy: with few held-out users, it may be above 0.
+    The score estimates the negative mean squared error with respect to the frequencies of these
+    users. It compares the estimate with the held-out estimate, a raw estimate from their reports.
+    The expected squared distance of both estimates is the squared error plus the variance of the
+    held-out estimate. The variance is linear in the frequencies, so the held-out estimate also
+    yields an unbiased estimate of its own variance, which is subtracted. The score is unbiased
+    but noisy: with few held-out users, it may be above 0.
 
     Privacy: no cost, because both estimates are made from reports.
 
@@ -576,9 +590,9 @@ def held_out_score(
         )
     if held_out.noise is None:
         raise ValueError(
-            "held_out_score needs a held-out estimate with noise, from which it computes the "
-            "variance. Pass oracle.estimate_ itself, or FrequencyEstimate(..., "
-            "noise=oracle.noise_)."
+            "held_out_score needs a held-out estimate with a noise model, from which it computes "
+            "the variance, but this estimate has none. Pass oracle.estimate_ itself, or "
+            "FrequencyEstimate(..., noise=oracle.noise_)."
         )
     query_set = as_query_set(queries).aligned(held_out.categories, held_out.domain)
     if query_set.depends_on_truth:
@@ -589,9 +603,10 @@ def held_out_score(
     categories = getattr(estimate, "categories", held_out.categories)
     if not np.array_equal(categories, held_out.categories):
         raise ValueError(
-            "held_out_score needs two estimates of the same categories in the same order. Declare "
-            "the categories in the oracle. Two string collections usually find different strings: "
-            "re-estimate one of them for the categories of the other."
+            "held_out_score needs two estimates of the same categories in the same order, got "
+            "different categories. Pass the same list as categories= to both oracles. Two "
+            "collections of strings usually find different strings: estimate the frequencies of "
+            "the strings of the first collection also from the reports of the second."
         )
     truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
     if estimate.clip_answers:
@@ -616,9 +631,10 @@ def _scores_by_part(estimate: Any, held_out: Any, queries: Queries | None) -> di
 
 
 def mean_of_parts(results: Any, weights: Mapping[Any, float]) -> float:
-    """Return the mean of numbers, or for a dict of results by part, their weighted mean.
+    """Return the mean of an array of results, or the weighted mean of a dict of results.
 
-    A part that is not in `weights` has the weight 1.
+    The keys of the dict are the parts of an EstimateSet. A part without an entry in `weights` has
+    the weight 1.
     """
     if not isinstance(results, Mapping):
         return float(np.mean(results))

@@ -1,4 +1,7 @@
-"""In simulations: memory of the users' true values from which an estimate was made, for scores."""
+"""A store of the true values behind simulated estimates, from which scores are computed.
+
+Simulations have the true values of the users; real collections never have them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ _VALUES: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
 
 
 def remember_values(estimate: Any, values: Any, sample_weight: Any) -> None:
-    """Remember the users' true values behind an estimate, as long as the estimate exists.
+    """Store the users' true values behind an estimate, as long as the estimate exists.
 
     Parameters
     ----------
@@ -19,13 +22,13 @@ def remember_values(estimate: Any, values: Any, sample_weight: Any) -> None:
     values : array-like of shape (n_samples,) or (n_samples, n_columns)
         The users' true values.
     sample_weight : array-like of shape (n_samples,) or None
-        The number of users of each row.
+        The number of users whom each entry of `values` represents.
     """
     _VALUES[estimate] = values, sample_weight
 
 
 def remembered_values(estimate: Any) -> tuple[Any, Any]:
-    """Return the users' true values, and their weights, that were remembered for an estimate.
+    """Return the users' true values and weights that `remember_values` stored for an estimate.
 
     Parameters
     ----------
@@ -35,8 +38,8 @@ def remembered_values(estimate: Any) -> tuple[Any, Any]:
     Returns
     -------
     (values, sample_weight)
-        (None, None) if nothing was remembered: for an estimate from reports, a copy of an estimate,
-        or an object of another type.
+        The arguments of `remember_values`. (None, None) if nothing was stored: for an estimate from
+        reports, a copy of an estimate, or an object of another type.
     """
     try:
         return _VALUES.get(estimate, (None, None))

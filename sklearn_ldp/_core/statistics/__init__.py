@@ -1,4 +1,4 @@
-"""Intervals, differences, tests, detection and ranks: the code of `sklearn_ldp.inference`."""
+"""Statistical inference: the functions and classes that `sklearn_ldp.inference` exports."""
 
 from ._combined import combine
 from ._confidence import (

@@ -1,4 +1,4 @@
-"""Several collections of one population in one estimate."""
+"""`combine`: one estimate from the estimates of several collections of one population."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def combine(
     *,
     shared_users: bool = False,
 ) -> Any:
-    """Return the weighted mean of raw estimates of different users, by any oracles and epsilons.
+    """Return the weighted mean of the raw estimates of several collections.
 
-    Each user must have taken part in only one of the collections, unless `shared_users` is True, or
-    users drew new random bits for each and the statement is about these users.
+    The collections may use different oracles and values of epsilon. By default, each user must have
+    taken part in only one of the collections. If users took part in several collections, see
+    `shared_users`.
 
     Privacy: costs none.
 
@@ -37,37 +38,41 @@ def combine(
     estimates : list of FrequencyEstimate of shape (n_estimates, d)
         Raw estimates of the same categories, each with its noise.
     weights : {"precision", "users"} or array-like of shape (n,), default="precision"
-        The weight of each estimate. "precision" uses the inverse variance at frequency 0. The
-        result is the most accurate mean with weights that do not depend on the reports. It is
-        unbiased if the groups do not differ. "users" uses the numbers of users. The result
-        estimates the frequencies of all users together, even if users chose their epsilon by
-        their values. An array contains a share of the population for each estimate (see
-        `poststratify`). The array must not depend on the reports.
+        The weight of each estimate. "precision" weights each estimate by its inverse variance at
+        frequency 0. Among all weights that do not depend on the reports, these weights give the
+        most accurate mean. The mean is unbiased if the users of all collections come from the same
+        population. "users" weights each estimate by its number of users. The mean then estimates
+        the frequencies of all users together, even if a user's choice of epsilon depended on the
+        user's value. An array contains, for each estimate, the share of the population that its
+        users represent (see `poststratify`). The shares must not be computed from the reports.
     shared_users : bool, default=False
         Whether users took part in several of the collections, as in the rounds of a
-        :class:`~sklearn_ldp.collection.RepeatedClient`. The errors of the collections may then
-        depend on each other in any way, so the result has the largest possible noise. With equal
-        rounds this is the noise of one round. If users draw fresh random bits in each round,
-        False is correct for statements with ``of="users"``, but not for a population.
+        :class:`~sklearn_ldp.collection.RepeatedClient`. If True, the errors of the collections may
+        depend on each other in any way, so the noise of the result is an upper bound. If all
+        rounds have the same noise, the bound equals the noise of one round. If the users drew
+        fresh random bits in each round, False is also correct, but only for statements about these
+        users (``of="users"``), not for statements about their population.
 
     Returns
     -------
     FrequencyEstimate of shape (n_estimates, d)
-        A raw estimate with the noise of the mean (with `shared_users`, a bound on this noise), for
-        post-processors and intervals. The estimate has no oracle, no shards and no counts. Some
-        searches, `detected` and ExactMLE need them, so they raise an error.
+        The weighted mean, as a raw estimate. Its noise is the noise of the mean or, if
+        `shared_users` is True, an upper bound on this noise. Intervals and most post-processors
+        accept this estimate. It has no oracle, no shards (random subsets of the reports) and no
+        counts, so `detected`, ExactMLE and some searches raise an error.
 
     Warns
     -----
     UserWarning
-        If weights by precision estimate another population, because the groups differ by
-        Cochran's test [1]_. The warning appears if the smallest p-value times the number of
-        categories and rows is below 1 %. This happens by chance in at most 1 % of all calls.
+        If ``weights="precision"`` and Cochran's test [1]_ rejects that the users of all collections
+        come from the same population. Then the mean does not estimate the frequencies of all users.
+        The test multiplies the smallest p-value by the number of categories times the number of
+        rows, and rejects below 1 %. A false warning appears in at most 1 % of all calls.
 
     See Also
     --------
     EstimateDifference : The differences between two estimates.
-    poststratify : The same for the rows of one estimate, with weights by name.
+    poststratify : The weighted mean of the rows of one estimate, with a weight for each row name.
 
     References
     ----------
@@ -99,7 +104,8 @@ def combine(
         factors = [1 / np.maximum(np.square(noise.std), 1e-300) for noise in noises]
     else:
         raise ValueError(
-            f'Argument weights must be "precision" or "users", or an array, got {weights!r}.'
+            f'Argument weights must be "precision", "users" or an array, got {weights!r}. For an '
+            "array, pass one share of the population for each estimate."
         )
     shares = np.array(np.broadcast_arrays(*factors))
     shares /= shares.sum(axis=0)
@@ -124,23 +130,28 @@ def combine(
 
 
 def check_shares(values: ArrayLike, n: int, name: str, unit: str) -> np.ndarray:
-    """Return shares of a population as an array with the exact sum 1, or raise ValueError."""
+    """Return shares of a population as an array, divided by their sum, which must be nearly 1.
+
+    Shapes: values (n,) -> (n,).
+    name, unit: for error messages: the function, and the noun for the groups with shares.
+    Raises ValueError for a wrong number of shares, a negative or infinite share, or another sum.
+    """
     shares = np.asarray(values, dtype=float)
     if shares.shape != (n,) or not np.all((shares >= 0) & np.isfinite(shares)):
         raise ValueError(
-            f"{name} needs a share of the population >= 0 for each {unit}, {n} in all, got "
-            f"{values!r}."
+            f"{name} needs {n} shares of the population, one finite number >= 0 for each {unit}, "
+            f"got {values!r}. Pass {n} such shares with the sum 1."
         )
     if abs(shares.sum() - 1) > _ROUNDING:
         raise ValueError(
-            f"{name} needs shares with the sum 1, but their sum is {shares.sum():.6g}. If no share "
-            "is missing, divide all of them by this sum."
+            f"{name} needs shares with the sum 1, got shares with the sum {shares.sum():.6g}. Add "
+            "the missing shares, or divide each share by this sum."
         )
     return shares / shares.sum()
 
 
 def at_own_frequencies(estimate: Any) -> Noise:
-    """Return the noise of an estimate at the frequencies of its own users."""
+    """Return the noise of an estimate, evaluated at the frequencies that this estimate shows."""
     noise = estimate.noise
     rows = enumerate(estimate.values)
     own = np.array([noise.of_rows(i).frequencies_behind(row) for i, row in rows])
@@ -149,20 +160,28 @@ def at_own_frequencies(estimate: Any) -> Noise:
 
 def _check(estimates: list[Any]) -> None:
     if not estimates:
-        raise ValueError("combine needs at least one estimate, got none.")
+        raise ValueError(
+            "combine needs at least one estimate, got an empty list. Pass a list of raw estimates."
+        )
     check_apart(estimates, "combination of estimates")
     if any(estimate.noise.n_samples is None for estimate in estimates):
         raise ValueError(
-            "combine needs the number of users of each estimate. Set noise=NoiseModel(p, q, "
-            "n_samples) in the estimate without this number."
+            "combine needs the number of users of each estimate, but at least one estimate has no "
+            "such number. Create this estimate with noise=NoiseModel(p, q, n_samples)."
         )
     n_rows = list(map(len, estimates))
     if len(set(n_rows)) > 1:
-        raise ValueError(f"combine needs the same number of rows in each estimate, got {n_rows}.")
+        raise ValueError(
+            f"combine needs estimates with equal numbers of rows, got estimates with {n_rows} "
+            "rows. Select the rows to combine, as in estimate[:2]."
+        )
 
 
 def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
-    """Warn if Cochran's test rejects that all groups are samples of one population."""
+    """Warn if Cochran's test rejects that the users of all estimates come from one population.
+
+    mean: the weighted mean of the estimates, of shape (n_rows, d).
+    """
     p_values = []
     for i, row in enumerate(mean):
         pooled = norm_sub(row) if estimates[0].sums_to_one else np.clip(row, 0, 1)
@@ -176,8 +195,9 @@ def _warn_of_groups(estimates: list[Any], mean: np.ndarray) -> None:
         _, worst = np.unravel_index(np.argmin(p_values), np.shape(p_values))
         category = estimates[0].categories.tolist()[worst]
         warnings.warn(
-            f"The groups differ, most of all in {category!r}, so weights by precision do not "
-            'estimate the frequencies of all users. Use weights="users" to estimate these, or '
-            "compare the groups (estimate_1 - estimate_2).",
+            "The estimates differ by more than their noise explains, most significantly in "
+            f'category {category!r}, so the mean with weights="precision" does not estimate the '
+            'frequencies of all users. Use weights="users" to estimate them, or compare two '
+            "estimates by their difference (estimate_1 - estimate_2).",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Confidence intervals of estimates: for each category, or for the largest estimates."""
+"""Confidence intervals of an estimate, for each category or for the largest estimates."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def confidence_interval(
     if n_narrowest is not None:
         if coverage != "each" or estimate.standard_errors is not None:
             raise ValueError(
-                "at_all_times is only available for intervals of each category or query of a raw "
-                'estimate. Leave out coverage="selected", or pass simultaneous=True instead.'
+                'at_all_times= is only available for a raw estimate and coverage="each". Use the '
+                'raw estimate without coverage="selected", or leave out at_all_times=.'
             )
         refuse_unknown_tails(estimate.noise, "intervals at all times")
     if simultaneous or coverage == "selected":
@@ -73,12 +73,15 @@ def confidence_interval(
                 ends.append(intervals(values, covariances, rows, level_at_look, False))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, estimate))
     if coverage != "selected":
-        raise ValueError(f'Argument coverage must be "each" or "selected", got {coverage!r}.')
+        raise ValueError(
+            f'Argument coverage must be "each" or "selected", got {coverage!r}. Use "selected" '
+            "only with top_k(k) as the query."
+        )
     k = None if queries is None else as_query_set(queries).top
     if k is None:
         raise ValueError(
-            'coverage="selected" needs the number of selected categories. Pass it as a query, as '
-            'in confidence_interval(0.95, top_k(10), coverage="selected").'
+            'coverage="selected" needs the number of selected categories. Pass top_k(k) as '
+            'the query, as in confidence_interval(0.95, top_k(10), coverage="selected").'
         )
     estimated = covariances_of_rows(estimate.as_raw(), of, "confidence interval")
     listed = [as_query_set(queries).matrix(len(row), row).indices for row in estimate.values]
@@ -88,15 +91,18 @@ def confidence_interval(
 
 
 def narrowest(at_all_times: bool | int) -> int | None:
-    """Return the number of users at which intervals at all times are narrowest, or None."""
+    """Return the number of users at which confidence sequences are to be narrowest.
+
+    at_all_times: True for the default number, an integer for this number, False for None.
+    """
     if at_all_times is False:
         return None
     if at_all_times is True:
         return _NARROWEST
     if not isinstance(at_all_times, Integral) or at_all_times < 1:
         raise ValueError(
-            "Argument at_all_times must be True, False or an integer >= 1, the number of users at "
-            f"which the intervals are narrowest, got {at_all_times!r}."
+            f"Argument at_all_times must be True, False or an integer >= 1, got {at_all_times!r}. "
+            "Pass the number of users at which the intervals should be narrowest."
         )
     return int(at_all_times)
 
@@ -112,9 +118,13 @@ def critical_at_all_times(level: float, n_users: Any, at_all_times: bool | int) 
 def critical_of_look(level: float, n_users: Any, n_narrowest: int) -> Any:
     """Return the number of standard errors of an interval of a confidence sequence.
 
-    level: the probability that the intervals of all looks cover the truth.
+    A confidence sequence has one interval for each number of users, and all of them cover the
+    truth simultaneously. So an analyst may look at a growing collection at any time.
+
+    level: the probability that all intervals of the sequence cover the truth.
     n_users: the number of users so far.
-    n_narrowest: the number of users at which the intervals are narrowest, chosen before any look.
+    n_narrowest: the number of users at which the intervals are narrowest. The analyst chooses it
+    before the first look at the data.
     """
     # I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy, A. Ramdas, "Time-uniform central limit
     # theory and asymptotic confidence sequences", Annals of Statistics 52(6), 2024,
@@ -129,10 +139,13 @@ def critical_of_look(level: float, n_users: Any, n_narrowest: int) -> Any:
 
 
 def level_of_look(level: float, n_categories: int, n_users: float, n_narrowest: int) -> float:
-    """Return the level at one look so that the statements of all looks are valid together.
+    """Return the simultaneous level that a description at one look at the data must use.
 
-    level: the probability that all statements of all looks are true.
-    Returns: the level at which the report of one look is computed.
+    With this level at each look, all statements at all looks at the growing collection are true
+    with the probability `level`.
+
+    n_users: the number of users at this look.
+    n_narrowest: the number of users at which the intervals are narrowest.
     """
     # A report is about categories, pairs of categories and ranges of bins: at most d**2 statements.
     # By Bonferroni's inequality each of them has a part of the error probability.
@@ -144,7 +157,10 @@ def level_of_look(level: float, n_categories: int, n_users: float, n_narrowest: 
 def _stated_intervals(
     estimate: Any, level: float, queries: Any, simultaneous: bool, of: str
 ) -> ConfidenceInterval:
-    """Return normal intervals of an estimate with standard errors from its post-processor."""
+    """Return normal confidence intervals of an estimate with its own standard errors.
+
+    A post-processor such as Trend sets these standard errors in `estimate.standard_errors`.
+    """
     check_of(of)
     variances = estimate.standard_errors**2
     noise = estimate.noise
@@ -168,7 +184,7 @@ def _stated_intervals(
 
 
 def table_intervals(estimate: Any, level: float, queries: Any = None) -> ConfidenceInterval:
-    """Return the simultaneous intervals of tables and plots, for all rows and categories."""
+    """Return simultaneous intervals for all rows and categories, for use in tables and plots."""
     # Readers sort a table, cut it, and look at the largest estimates. Only simultaneous intervals
     # stay valid after such a selection. The intervals belong to the raw estimate. A raw estimate
     # outside of the possible range lies outside of its interval. If only the standard deviation
@@ -183,7 +199,10 @@ def table_intervals(estimate: Any, level: float, queries: Any = None) -> Confide
 
 
 def level_of_each(level: float, n: int) -> float:
-    """Return the level of each of n bands that are simultaneous at a level (Sidak)."""
+    """Return the level of each of n confidence bands that are simultaneous at `level`.
+
+    A band consists of the simultaneous intervals of one estimate. Sidak's formula gives the level.
+    """
     # Errors of tables are independent or nearly normal. Symmetric bands of normal errors are
     # positively dependent (Royen 2014), so the product of the levels is a bound.
     check_level(level)
@@ -191,10 +210,12 @@ def level_of_each(level: float, n: int) -> float:
 
 
 def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
-    """Return the columns of tables: raw estimates, their intervals, and processed frequencies.
+    """Return the columns of the table of an estimate, by name, in the order of the table.
 
-    Shapes: (n_estimates, d) each. An interval follows the column that it belongs to, and numbers
-    of users follow their frequencies.
+    The columns are "estimate" (raw values), "low" and "high" (ends of simultaneous intervals),
+    "frequency" (post-processed values, if there are any) and "count" (numbers of users, if known).
+    If the post-processor provides standard errors, "frequency" comes before its interval.
+    Shapes: (n_estimates, d) each.
     """
     answers = np.asarray(estimate.answer())
     ends = table_intervals(estimate, level)
@@ -212,8 +233,10 @@ def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:
-    """Return intervals that stay simultaneously valid for a list of k selected categories.
+    """Return an interval for each category, for an analyst who selects categories by the estimate.
 
+    Simultaneously, with the probability `level`, all intervals cover the true frequencies. They are
+    narrowest if the analyst selects the k categories with the largest estimates.
     Shapes: values (d,) -> (d,).
     """
     # Theorem: For each category v, let `low[v]` exceed the frequency of v with a probability of at

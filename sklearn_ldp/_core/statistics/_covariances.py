@@ -1,4 +1,4 @@
-"""Covariances of raw estimates, about the users themselves or about their population."""
+"""Covariances of the errors of raw estimates, as estimates about the users or their population."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._statements import check_of
 
 @runtime_checkable
 class Estimate(Protocol):
-    """The part of a FrequencyEstimate that statements and displays read."""
+    """The attributes and methods of FrequencyEstimate that inference and displays use."""
 
     @property
     def values(self) -> Any: ...
@@ -49,7 +49,11 @@ class Estimate(Protocol):
 
 
 class SupportCounts(NamedTuple):
-    """The distribution of the number of reports that support each category."""
+    """Parameters of the distribution of support counts.
+
+    The support count of a category is the number of reports that support this category. It is the
+    sum of two binomial counts: from users with this category (p), and from all other users (q).
+    """
 
     n: int  # number of users
     p: np.ndarray  # (d,): probability that a report supports the user's own category
@@ -59,7 +63,11 @@ class SupportCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EstimateCovariances:
-    """Covariances of one raw estimate about the frequencies that a statement is about."""
+    """Covariances of the errors of one raw estimate.
+
+    An error is the difference between the estimated frequency of a category and its true frequency,
+    either among the users or in the population that the users are a random sample of (`of`).
+    """
 
     noise: Noise  # the noise of a single estimate
     of: str  # "users", or "population" if the users are a random sample
@@ -68,12 +76,12 @@ class EstimateCovariances:
 
     @property
     def is_of_counts(self) -> bool:
-        """Whether noise of a known distribution was added to counts."""
+        """Whether the estimate comes from counts with added noise of a known distribution."""
         return bool(self._added)
 
     @cached_property
     def _noise_of_statement(self) -> Noise:
-        """The noise, with the sampling of the users if the statement is about a population."""
+        """The noise of the estimate; if `of` is "population", plus the users' sampling error."""
         return self.noise if self.of == "users" else self.noise.of_population()
 
     @cached_property
@@ -87,21 +95,29 @@ class EstimateCovariances:
 
     @cached_property
     def half_count(self) -> float:
-        """The continuity correction: half a report on the scale of estimates; 0 without a grid."""
+        """The continuity correction of intervals: half the change of an estimate by one report.
+
+        0 if estimates may have any value, instead of only values on a grid.
+        """
         return float(np.ravel(self.noise.half_count)[0])
 
     @property
     def binomial(self) -> Noise | None:
-        """The p and q of reports that support categories; None for other reports."""
+        """The noise model with p and q, if support counts are binomial; otherwise None.
+
+        p and q are the probabilities that a report supports the user's own category, and another
+        one.
+        """
         law = self.noise.support_law  # q is 0 where supports are signed
         return law if law is not None and law.q > 0 else None
 
     @cached_property
     def counts(self) -> SupportCounts | None:
-        """The distribution of the counts of an estimate with exact intervals; None otherwise.
+        """Parameters of the support counts, if intervals can be computed exactly; otherwise None.
 
-        Such an estimate comes from one collection by a matrix. Its counts may have a larger
-        skewness than score intervals account for.
+        Exact intervals are available for one collection by a mechanism with a known matrix of
+        probabilities. The support counts of such a mechanism may have a larger skewness than score
+        intervals account for.
         """
         noise = self.noise
         term, *draws = noise.terms
@@ -120,18 +136,23 @@ class EstimateCovariances:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the statement is about a larger group, with the users as a random sample."""
+        """Whether the errors contain the sampling of the users from a larger group."""
         return bool(np.any(self._noise_of_statement.curvature))
 
     def support_counts(self, values: np.ndarray) -> np.ndarray:
-        """Return the number of reports that support each category (only with a `binomial`)."""
+        """Return, for each category, the number of reports that support it.
+
+        The estimate determines these numbers. `binomial` must not be None.
+        Shapes: values (d,) -> (d,).
+        values: the raw estimate.
+        """
         law = self.binomial
         n = self.n_samples
         assert law is not None
         return np.clip(np.rint(n * (law.q + (law.p - law.q) * values)), 0, n)
 
     def minus(self, other: EstimateCovariances) -> EstimateCovariances:
-        """Return the covariances of the difference to an independent estimate."""
+        """Return the covariances of the difference between this estimate and an independent one."""
         noises = [
             covariances._noise_of_statement.given(covariances.frequencies)
             for covariances in (self, other)
@@ -139,7 +160,10 @@ class EstimateCovariances:
         return EstimateCovariances(Noise.combined(noises, (1, -1)), "users", self.frequencies)
 
     def quadratic(self) -> tuple[np.ndarray, float, float]:
-        """Return A, b, c such that the variance of a category is ``A + b f - c f**2``."""
+        """Return A, b, c so that a category of frequency f has the variance ``A + b f - c f**2``.
+
+        Shapes: -> A (d,), the numbers b and c.
+        """
         # A is the same number for all categories of a pure oracle. If A also depends on other
         # categories, it is evaluated at the frequencies of this object.
         f = self.frequencies
@@ -148,35 +172,50 @@ class EstimateCovariances:
         return self.variances() - growth * f + curvature * f**2, growth, curvature
 
     def variances(self) -> np.ndarray:
-        """Return the variance of each category, of shape (d,)."""
+        """Return the variance of the error of each category, of shape (d,)."""
         return self._noise_of_statement.variance(self.frequencies)
 
     def answer_variances(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the variances of linear answers, of shape (n_queries,)."""
+        """Return the variance of the error of the answer to each linear query.
+
+        Shapes: rows (n_queries, d) -> (n_queries,).
+        rows: the weights of the categories in each query.
+        """
         return np.maximum(self._errors.variances(rows), 0)
 
     def covariance(self, rows: sparse.csr_array) -> np.ndarray:
-        """Return the covariances of linear answers, of shape (n_queries, n_queries)."""
+        """Return the covariance matrix of the errors of the answers to linear queries.
+
+        Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        rows: the weights of the categories in each query.
+        """
         return self._errors.matrix(rows)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of all categories times a vector, of shape (d,)."""
+        """Return the covariance matrix of the errors of all categories, multiplied by a vector.
+
+        Shapes: vector (d,) -> (d,).
+        """
         return self._errors.product(vector)
 
     # -- noise that is not normal -----------------------------------------------------------------
     @cached_property
     def _added(self) -> list[Term]:
-        """The terms of noise of a known distribution that was added to counts."""
+        """The terms of the noise that are noise of a known distribution, added to counts."""
         return [term for term in self._noise_of_statement.terms if isinstance(term.law, AddedNoise)]
 
     def _only_added(self) -> Term | None:
-        """Return the term of independent added noise if there is no other error."""
+        """Return the term of the added noise if it is independent and the only error, else None."""
         terms = self._noise_of_statement.terms
         term = terms[0] if len(terms) == 1 and self._added else None
         return term if term is not None and term.law.is_independent else None
 
     def _excess_kurtosis(self, rows: sparse.csr_array | None) -> Any:
-        """Return the excess kurtosis of the errors of answers, or of categories."""
+        """Return the excess kurtosis of the error of each answer.
+
+        Shapes: rows (n_queries, d) -> (n_queries,), or the number 0 if all errors are normal.
+        rows: the weights of the categories in each query; if None, every category is a query.
+        """
         if not any(np.any(term.law.excess_kurtosis) for term in self._added):
             return 0.0
         variances = self.variances() if rows is None else self.answer_variances(rows)
@@ -196,13 +235,16 @@ class EstimateCovariances:
         return fourth / np.maximum(variances, np.finfo(float).tiny) ** 2
 
     def critical(self, normal: float, rows: sparse.csr_array | None = None) -> Any:
-        """Return critical values of errors with the same tail probability as a normal one.
+        """Return critical values of the errors from the critical value of a normal error.
 
+        An error exceeds its critical value with the same probability as a normal error exceeds
+        `normal`. All values are in standard deviations.
         Shapes: rows (n_queries, d) -> (n_queries,), or (d,) without rows.
-        normal: critical value of a normal error in standard deviations, above 0.
-        Returns: critical values in standard deviations. They are exact for single counts with added
-        noise. For other answers they use the expansion of Cornish and Fisher up to the fourth
-        cumulant, because all these errors are symmetric.
+        normal: the critical value of a normal error, above 0.
+        rows: the weights of the categories in each query; if None, every category is a query.
+        The critical values are exact for single counts with added noise. For other answers they use
+        the expansion of Cornish and Fisher up to the fourth cumulant; odd cumulants are 0, because
+        these errors are symmetric.
         """
         kurtosis = self._excess_kurtosis(rows)
         result = _expansion(normal, kurtosis)
@@ -220,10 +262,10 @@ class EstimateCovariances:
         return result
 
     def normal_statistics(self, statistics: np.ndarray) -> np.ndarray:
-        """Return normal statistics with the same tail probabilities as these statistics.
+        """Convert test statistics to statistics of a normal error with the same tail probabilities.
 
         Shapes: statistics (d,) -> (d,).
-        statistics: absolute errors in standard deviations.
+        statistics: the absolute error of each category, in standard deviations.
         """
         if not self._added:
             return statistics
@@ -243,61 +285,78 @@ class EstimateCovariances:
 
 
 def _in_order(values: np.ndarray, term: Term) -> np.ndarray:
-    """Return values of the categories in the order of the estimate, from the order of a term."""
+    """Reorder values of the categories from the order of a noise term to the estimate's order."""
     return values if term.order is None else values[term.order]
 
 
 def _expansion(normal: Any, kurtosis: Any) -> Any:
-    """Return critical values of symmetric errors by the expansion of Cornish and Fisher."""
+    """Return critical values of symmetric errors by the expansion of Cornish and Fisher.
+
+    normal: the critical value of a normal error, in standard deviations.
+    kurtosis: the excess kurtosis of the errors.
+    """
     return normal + kurtosis * (normal**3 - 3 * normal) / 24
 
 
 def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> None:
-    """Raise ValueError unless an estimate is raw and its noise is known."""
+    """Raise ValueError if an estimate has no rows, is post-processed, or has no noise model.
+
+    statement: the requested result, for the message. other: a second remedy for a post-processed
+    estimate, with its conjunction.
+    """
     if len(estimate) == 0:
         raise ValueError(
-            f"No {statement} without users, because no user was asked about these categories. "
-            "Collect reports first."
+            f"No {statement} is available without users, because no user was asked about these "
+            "categories. Collect reports about these categories first."
         )
     if not estimate.is_raw:
         raise ValueError(
-            f"No {statement} after {' and '.join(estimate.postprocessors)}, because "
+            f"No {statement} is available after {' and '.join(estimate.postprocessors)}, because "
             "post-processing biases the estimate. Use the raw estimate that the oracle returned "
             f"(oracle.estimate_){other}."
         )
     if estimate.noise is None:
         raise ValueError(
-            f"No {statement} without a noise model. Create the estimate with "
+            f"No {statement} is available without a noise model. Create the estimate with "
             "noise=NoiseModel(p, q, n_samples)."
         )
 
 
 def refuse_unknown_tails(noise: Noise | None, statements: str) -> None:
-    """Raise ValueError if only the standard deviation of the noise is known."""
+    """Raise ValueError if only the standard deviation of the noise is known, not its distribution.
+
+    statements: the requested results, for the message.
+    """
     if noise is not None and noise.presumes_normal:
         raise ValueError(
-            f"There are no {statements} without the distribution of the noise, and only its "
-            f"standard deviation is known, {np.ravel(noise.std)[0]:.3g}. Use "
-            "confidence_interval(level), which presumes normal noise, for each category alone."
+            f"For {statements} the distribution of the noise must be known, but only its standard "
+            f"deviation is known, {np.ravel(noise.std)[0]:.3g}. Use confidence_interval(level), "
+            "which assumes normal noise and returns a separate interval for each category."
         )
 
 
 def refuse_sums(estimate: Estimate, matrix: Any, queries: str) -> None:
-    """Raise ValueError if queries add up shares that overlap."""
+    """Raise ValueError if a query adds up categories of which a user may have several.
+
+    matrix: the queries as a (sparse) matrix. queries: their name, for the message.
+    """
     if estimate.shares_overlap and np.any(np.diff(as_rows(matrix).indptr) > 1):
         raise ValueError(
-            f"{queries} would add up shares that overlap, because a user may have several "
-            "categories. Query single categories, or collect groups of categories as categories."
+            f"{queries} would count a user several times, because a user may have several of the "
+            "categories that a query adds up. Query single categories, or run a collection in "
+            "which each group of categories is one category."
         )
 
 
 def covariances_of_rows(
     estimate: Estimate, of: str, statement: str, other: str = ""
 ) -> list[tuple[np.ndarray, EstimateCovariances]]:
-    """Return the values of each row of a raw estimate, and their covariances at these values.
+    """Return, for each row of a raw estimate, its values and the covariances of its errors.
 
-    Shapes: -> (d,).
-    Returns one pair for each row. The covariances are evaluated at `frequencies_behind` the values.
+    of: "users" or "population", the group whose frequencies are estimated.
+    statement: the requested result, for error messages. other: a further remedy for them.
+    Returns: a list of pairs of values, of shape (d,), and covariances. The covariances depend on
+    the true frequencies, so they are evaluated at plausible frequencies near the values.
     """
     check_of(of)
     refuse_without_law(estimate, statement, other)
@@ -307,5 +366,10 @@ def covariances_of_rows(
 
 
 def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:
-    """Return the covariances of a single raw estimate, at a plausible true distribution."""
+    """Return the covariances of the errors of one row of a raw estimate.
+
+    They depend on the true frequencies, so they are evaluated at plausible frequencies near the
+    values.
+    Shapes: values (d,).
+    """
     return EstimateCovariances(noise, of, noise.frequencies_behind(values))

@@ -1,4 +1,8 @@
-"""Descriptions of estimates and differences for reports: numbers and valid sentences."""
+"""Descriptions of estimates and of differences of estimates, for the report page.
+
+A description is a dict of numbers, of sentences that are valid with the stated confidence, and of
+sentences that would not be valid.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,8 @@ def describe_estimate(
 ) -> dict[str, Any]:
     """Return the result of `FrequencyEstimate.describe` for the same arguments.
 
-    n_tables: the number of tables with simultaneous intervals, including this one.
+    n_tables: the number of tables on the report page; their intervals are simultaneous for all
+    tables together.
     """
     check_level(level)
     if len(estimate) != 1:
@@ -82,8 +87,8 @@ def describe_estimate(
         n_users = _number(noise, "n_samples")
         if n_users is None:
             raise ValueError(
-                "Statements for all looks need the number of users, which is unknown here. Leave "
-                "out at_all_times=."
+                "Statements with at_all_times= need the number of users, which this estimate "
+                "lacks. Leave out at_all_times=."
             )
         of_look = level_of_look(level, d, n_users, n_narrowest)
     each = level_of_each(of_look, n_tables)
@@ -129,13 +134,19 @@ def describe_estimate(
 
 
 def _number(noise: Any, name: str) -> Any:
-    """Return a number of the noise; None if there is no noise or it has no such number."""
+    """Return the attribute of the noise with this name as a number.
+
+    The result is None if the noise is None or lacks this attribute.
+    """
     number = getattr(noise, name, None)
     return None if number is None else np.ravel(number)[0].item()
 
 
 def _cut_sets(estimate: Any) -> list[str]:
-    """Return the sentence about users who have more items than a report can contain."""
+    """Return a list with a caveat about users with more items than a report can contain.
+
+    The list is empty if the estimate is not about sets of items of a limited size.
+    """
     n_items = getattr(estimate.domain, "max_items", None)
     sentence = (
         f"How large the shares are if some users have more than {n_items} items (max_items): "
@@ -168,7 +179,11 @@ def _difference_part(
     low: np.ndarray,
     high: np.ndarray,
 ) -> dict[str, Any]:
-    """Return the description of one row of a difference, with simultaneous intervals."""
+    """Return the description of one row of a difference of estimates.
+
+    Shapes: values, low, high (d,): the differences, and the ends of their simultaneous intervals.
+    of: "users" or "population", the compared groups.
+    """
     both = (difference.one, difference.other)
     names = difference.one.labels.tolist()
     condition = if_normal(*both)
@@ -223,12 +238,15 @@ def _difference_part(
 
 
 def several(parts: list[dict[str, Any]], heading: str, question: str) -> dict[str, Any]:
-    """Return the description of several estimates, each with a name."""
+    """Return one description from the descriptions of several estimates, each with a name."""
     return {"question": question, "heading": heading, "parts": parts}
 
 
 def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> dict[str, Any]:
-    """Return the fields of any description, each None."""
+    """Return the fields that every description has, with default values.
+
+    Most fields are None. The fields about the oracle are filled in if it is not None.
+    """
     names = "epsilon oracle configuration noise_level ranges grid bounds n_asked remark"
     known: dict[str, Any] = {"value": "estimate", "unit": "%", "postprocessors": []}
     known |= {"name": heading, "question": question, "heading": heading}
@@ -241,7 +259,7 @@ def describe_nothing(question: str, heading: str, level: float, oracle: Any) -> 
 
 
 def rows_of(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table from its columns."""
+    """Convert a table, a dict of columns, to a list of rows, each a dict with the same keys."""
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
@@ -282,19 +300,23 @@ def _domain(estimate: Any, labels: np.ndarray) -> str:
 
 
 def has_increasing_numbers(categories: np.ndarray) -> bool:
-    """Return whether categories are numbers or dates in increasing order."""
+    """Return whether the categories are numbers or dates, listed in increasing order."""
     is_number = categories.dtype.kind in "iufM"
     return is_number and bool(np.all(categories[:-1] < categories[1:]))
 
 
 def _is_ordered(estimate: Any) -> bool:
-    """Return whether the categories are bins, an ordered scale, or increasing numbers or dates."""
+    """Return whether the categories are ordered: bins, a scale, or increasing numbers or dates."""
     is_scale = estimate.domain is not None and estimate.domain.is_ordered
     return is_scale or has_increasing_numbers(estimate.categories)
 
 
 def _ranges(estimate: Any, level: float, value: str) -> list[dict[str, Any]] | None:
-    """Return ranges of bins, with simultaneous intervals; None for other domains."""
+    """Return the frequencies of ranges of bins, with simultaneous intervals, as rows of a table.
+
+    The result is None if the categories are not bins between bounds.
+    value: the name of the column of frequencies.
+    """
     ends = getattr(estimate.domain, "ends", None)
     if ends is None:
         return None
@@ -320,7 +342,13 @@ def _certain(
     stated_level: float,
     at_all_times: bool | int,
 ) -> list[str]:
-    """Return sentences that are valid simultaneously with the lower ends of the intervals."""
+    """Return sentences about the raw estimate that are all true with the probability of a level.
+
+    level: the simultaneous level at which the sentences are computed.
+    low: the lower ends of the simultaneous intervals of the categories, of shape (d,).
+    stated_level: the level that the sentences mention. It is lower than `level` if the
+    statements at all looks at a growing collection are simultaneous (`at_all_times`).
+    """
     raw = estimate.as_raw()
     if raw.noise.presumes_normal:
         return []
@@ -341,7 +369,10 @@ def _certain(
 
 
 def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
-    """Return sentences on the most frequent categories, from simultaneous intervals of ranks."""
+    """Return sentences about the ranks of the most frequent categories.
+
+    The sentences follow from simultaneous confidence intervals of all ranks.
+    """
     low, high = (end[0] for end in ranks(raw, level))
     order = np.argsort(-raw.values[0], kind="stable")
     # The first i of the list are the i most frequent if none of their ranks may exceed i.
@@ -379,7 +410,10 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
 def _uncertain(
     estimate: Any, raw: Any, labels: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> list[str]:
-    """Return sentences on the limits of an estimate."""
+    """Return a list of statements that the estimate does not support, with the reasons.
+
+    raw: the raw estimate. low, high: the ends of the intervals of the categories, of shape (d,).
+    """
     sentences = []
     d = len(labels)
     names = ", ".join(estimate.postprocessors)
@@ -423,7 +457,11 @@ def _uncertain(
 
 
 def _open_categories(labels: np.ndarray, is_open: np.ndarray) -> tuple[str, str]:
-    """Return the categories with intervals from 0 for a sentence, and its verb."""
+    """Return two phrases of a sentence about the categories with intervals that contain 0.
+
+    is_open: for each category, whether its interval contains 0.
+    Returns: the names of these categories; and "their intervals begin" or "its interval begins".
+    """
     n_open = int(is_open.sum())
     verb = "their intervals begin"
     if n_open == len(labels):
@@ -436,7 +474,10 @@ def _open_categories(labels: np.ndarray, is_open: np.ndarray) -> tuple[str, str]
 
 
 def _dishonest(raw: Any, noise: Noise) -> list[str]:
-    """Return sentences on values that honest reports do not give: a wrong sum, or outliers."""
+    """Return sentences about raw values that are improbable if all reports are honest.
+
+    Such values are a sum far from 1, and a value far below 0 or far above 1.
+    """
     values = raw.values[0]
     # Sidak's bound for d values below 0, d values above 1, and their sum.
     critical = sidak(2 * len(values) + 1, _HONEST)
@@ -472,13 +513,16 @@ def _listed(names: list[Any], is_in: np.ndarray) -> str:
 
 
 def _enumerated(names: list[str]) -> str:
-    """Return names in a row, with an ellipsis if there are more than a sentence can list."""
+    """Join names with commas. After the first eight names, an ellipsis replaces the rest."""
     return ", ".join(names[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES)
 
 
 # -- the lines that make it again -----------------------------------------------------------------
 def _made_by(estimate: Any, level: float) -> str:
-    """Return lines of Python that make the estimate from the same reports; else ""."""
+    """Return Python code that computes the estimate again from the same reports.
+
+    The result is an empty string if the estimate of a row also depends on other rows.
+    """
     if not estimate.is_raw and estimate.states_errors:
         return ""  # other rows have changed this row
     imports, comment, lines = _raw_lines(estimate)
@@ -495,7 +539,10 @@ def _made_by(estimate: Any, level: float) -> str:
 
 
 def _raw_lines(estimate: Any) -> tuple[list[str], str, list[str]]:
-    """Return the imported names, a comment, and the lines that make the raw estimate."""
+    """Return three parts of the code that computes the raw estimate from the reports.
+
+    Returns: the names to import, a comment, and the lines of code.
+    """
     noise = estimate.noise
     oracle = estimate.oracle
     kind = type(oracle)
@@ -517,9 +564,11 @@ def _raw_lines(estimate: Any) -> tuple[list[str], str, list[str]]:
 
 
 def _oracle_call(oracle: Any) -> str:
-    """Return the call that makes an oracle, with its epsilon and all values that are no defaults.
+    """Return the Python expression that creates an oracle like this one.
 
-    The categories are a variable; the numbers of shards and jobs do not change an estimate.
+    It contains epsilon and every parameter that differs from its default. The argument for the
+    categories is the variable `categories`. The parameters n_shards and n_jobs are left out,
+    because they do not change an estimate.
     """
     parameters = oracle.get_params(deep=False)
     arguments = {}
@@ -535,7 +584,10 @@ def _oracle_call(oracle: Any) -> str:
 
 
 def _postprocessor_call(name: str, shares_overlap: bool) -> str:
-    """Return the call that makes a post-processor of this name with suitable parameters."""
+    """Return the Python expression that creates the post-processor with this name.
+
+    It contains simplex=False if a user may have several categories (`shares_overlap`).
+    """
     kind = getattr(sys.modules["sklearn_ldp"], name, None)
     needs = shares_overlap and kind is not None and "simplex" in signature(kind).parameters
     return f"{name}({'simplex=False' * needs})"

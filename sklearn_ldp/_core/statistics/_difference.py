@@ -48,19 +48,20 @@ _RARE = 1e-8  # probability that collections of different users have the same ta
 class EstimateDifference(Kept, tag="estimate-difference"):
     """The difference of two raw estimates: ``estimate_a - estimate_b``.
 
-    The two estimates may have different oracles, budgets and numbers of users. By default every
-    statement is about the populations that the users were sampled from, because two weeks have
-    different users.
+    The two estimates may have different oracles, budgets and numbers of users. By default, every
+    interval and test is about the two populations that the users are random samples of, because
+    two collections, such as two weeks, usually have different users.
 
     Privacy: costs none.
 
     Parameters
     ----------
     one, other : FrequencyEstimate of shape (n_estimates, d) or (1, d)
-        Raw estimates of the same categories. A single row is compared with all rows of the other.
+        Raw estimates of the same categories. If one estimate has a single row, this row is
+        compared with each row of the second estimate.
     shared_users : bool, default=False
-        Whether the same users took part in both collections, with fresh random bits. Then only
-        statements about these users are available (``of="users"``), not about a population.
+        Whether the same users took part in both collections, with fresh random bits. If True, only
+        statements about these users are available (``of="users"``), not about their population.
 
     Attributes
     ----------
@@ -74,8 +75,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     TypeError
         If one of the two objects is not an estimate.
     ValueError
-        If the categories differ, an estimate is post-processed or has no noise model, or the
-        numbers of rows do not fit.
+        If the categories differ, an estimate is post-processed or has no noise model, or both
+        estimates have several rows, but different numbers of rows.
 
     Examples
     --------
@@ -108,8 +109,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
             raise ValueError(
-                "A difference needs the same number of estimates on both sides, or a single "
-                f"estimate on one side, got {len(self.one)} and {len(self.other)}."
+                "A difference needs two estimates with equal numbers of rows, or one estimate with "
+                f"a single row, got {len(self.one)} and {len(self.other)} rows. Select the rows to "
+                "compare, as in estimate[0]."
             )
 
     def __check_state__(self) -> int:
@@ -128,7 +130,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n_estimates, d)."""
+        """The number of differences (rows) and the number of categories."""
         return self.values.shape
 
     def __len__(self) -> int:
@@ -170,7 +172,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         The intervals are Wald intervals with the covariances of both oracles and a continuity
         correction. Simultaneous intervals have a larger correction, because the errors of few
         reports have long tails. If only the standard deviation of the noise of an estimate is
-        known, the intervals presume normal noise.
+        known, the intervals assume normal noise.
 
         Parameters
         ----------
@@ -178,17 +180,19 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             Probability that a single interval covers the true difference. With `simultaneous`,
             the probability that all intervals cover their true differences.
         queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-            The queries with the compared answers. If None, every category is compared. If queries
-            cut bins, users may have any distribution within a bin, but the same in both estimates.
+            The queries; the intervals are for the differences of their answers. If None, every
+            category is a query. If a query covers only a part of a bin, users may have any
+            distribution within the bin, but it must be the same in both estimates.
         simultaneous : bool, default=False
             Whether the level is simultaneous for all intervals.
         of : {"population", "users"}, default="population"
             The compared groups: two populations that the users are random samples of, or the users
             themselves. See :mod:`sklearn_ldp.inference`.
         at_all_times : bool or int, default=False
-            As for :meth:`FrequencyEstimate.confidence_interval`: whether the level is valid for all
-            looks at two growing collections together. Each of them has half of the error
-            probability, so the intervals are wider than for the looks at one collection.
+            Whether the level is valid simultaneously for all looks at two growing collections. An
+            integer is the number of users at which the intervals are narrowest, see
+            :meth:`FrequencyEstimate.confidence_interval`. Each collection has half of the error
+            probability, so the intervals are wider than the intervals of one collection.
 
         Returns
         -------
@@ -220,10 +224,10 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
     def test(self, *, of: str = "population") -> WaldTest:
-        """Test whether anything changed at all.
+        """Test the hypothesis that both estimates have the same true distribution.
 
-        The Wald test of the hypothesis that both distributions are equal, with the exact
-        covariances at their pooled estimate.
+        This is the Wald test with the exact covariances, evaluated at the pooled estimate of both
+        distributions.
 
         Parameters
         ----------
@@ -238,7 +242,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         Raises
         ------
         ValueError
-            If the covariances of all categories are not known for one of the mechanisms.
+            If the covariances of the categories are not known for one of the two oracles.
         """
         self._check_of(of)
         statistics = []
@@ -256,12 +260,13 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         Parameters
         ----------
         level : float, default=0.95
-            One minus the error rate.
+            One minus the bound for the error rate.
         error_rate : {"fdr", "fdr_any", "fwer"}, default="fdr"
-            The controlled error rate. "fdr" and "fdr_any" control the expected proportion of false
-            discoveries. "fdr" uses the method of Benjamini and Hochberg, which assumes that errors
-            are not strongly dependent. "fdr_any" uses the method of Benjamini and Yekutieli, which
-            allows any dependence. "fwer" controls the probability of any false discovery (Holm).
+            The error rate that is at most ``1 - level``. "fdr" and "fdr_any" control the expected
+            proportion of false discoveries. "fdr" uses the method of Benjamini and Hochberg, which
+            assumes that errors are not strongly dependent. "fdr_any" uses the method of Benjamini
+            and Yekutieli, which allows any dependence. "fwer" controls the probability of any false
+            discovery (Holm).
         of : {"population", "users"}, default="population"
             Whether the frequencies of the populations or of the users are compared.
 
@@ -294,10 +299,10 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
 
-        The intervals of one difference are simultaneous, so you may sort and cut the frame. The
-        interval and the p-value of a row agree: the p-value is one minus the level at which the
-        interval begins or ends at 0. So the p-value is adjusted for all categories. The
-        probability is alpha that any unchanged category has a p-value of at most alpha. `changed`
+        The intervals of one difference (one row of the estimates) are simultaneous, so they stay
+        valid if you sort the frame or select rows. The p-value of a category is one minus the level
+        at which one end of its interval is 0. So the p-values are adjusted for all categories: the
+        probability that any unchanged category has a p-value of at most alpha is alpha. `changed`
         finds more categories, because it controls the false-discovery rate.
 
         Parameters
@@ -352,7 +357,11 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         level: float,
         n_narrowest: int,
     ) -> Ends:
-        """Return intervals of the i-th difference with a level that is valid for all looks."""
+        """Return confidence intervals of the i-th difference that are valid at all looks.
+
+        Shapes: values (d,), rows (n_queries, d) -> two ends (n_queries,).
+        n_narrowest: the number of users at which the intervals are narrowest.
+        """
         half_width = np.zeros(rows.shape[0])
         for row, noise in self._rows(i):
             refuse_unknown_tails(noise, "intervals at all times")
@@ -362,7 +371,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return wald_intervals(values, rows, half_width, self._errors(i, of).half_count)
 
     def _rows(self, i: int) -> list[tuple[np.ndarray, Any]]:
-        """Return the values and the noise of both estimates of the i-th difference."""
+        """Return two pairs, one for each estimate: the values and the noise of its i-th row."""
         rows = []
         for estimate in (self.one, self.other):
             j = i if len(estimate) > 1 else 0
@@ -371,14 +380,18 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return rows
 
     def _errors(self, i: int, of: str) -> EstimateCovariances:
-        """Return the covariances of the i-th difference."""
+        """Return the covariances of the errors of the i-th difference."""
         first, second = (covariances(*row, of) for row in self._rows(i))
         return first.minus(second)
 
     def _pooled(
         self, i: int, of: str, project: Callable[[np.ndarray], np.ndarray] = norm_sub
     ) -> EstimateCovariances:
-        """Return the covariances of the i-th difference if nothing changed."""
+        """Return the covariances of the i-th difference if both true distributions are equal.
+
+        They are evaluated at the weighted mean of the estimates.
+        project: moves this mean to possible frequencies.
+        """
         rows = self._rows(i)
         precisions = np.array([float(np.ravel(noise.std)[0]) ** -2 for _, noise in rows])
         mean = np.average([values for values, _ in rows], axis=0, weights=precisions)
@@ -390,14 +403,19 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         check_of(of)
         if self.shared_users and of == "population":
             raise ValueError(
-                "The two collections share users, so they are not independent samples of a "
-                'population. Pass of="users" for a statement about these users, or compare '
-                "collections of different users."
+                'of="population" needs independent samples of two populations, but with '
+                "shared_users=True both collections have the same users. Pass "
+                'of="users" for results about these users, or compare collections of different '
+                "users."
             )
 
 
 def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) -> np.ndarray:
-    """Return the distances of differences from 0 in standard deviations of a normal variable."""
+    """Return the absolute test statistics of differences, corrected for discreteness and skewness.
+
+    Shapes: values, variances (d,) -> (d,).
+    half_count: the continuity correction.
+    """
     # Counts of few reports have longer tails than a normal variable. Their third cumulant is at
     # most one report times the variance. So by Cornish and Fisher a quantile is at most u standard
     # deviations, plus half a count, plus (u**2 - 1) / 6 reports. Simultaneous intervals of all
@@ -409,7 +427,10 @@ def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) ->
 
 
 def check_alike(estimates: list[Any], statement: str) -> None:
-    """Raise TypeError or ValueError unless these are raw estimates of the same categories."""
+    """Raise TypeError or ValueError unless all are raw estimates of the same categories.
+
+    statement: the requested result, for the message.
+    """
     for estimate in estimates:
         if not hasattr(estimate, "is_raw"):
             raise TypeError(
@@ -419,23 +440,28 @@ def check_alike(estimates: list[Any], statement: str) -> None:
         refuse_without_law(estimate, statement)
         if estimate.categories.tolist() != estimates[0].categories.tolist():
             raise ValueError(
-                f"A {statement} needs the same categories in the same order, got "
-                f"{_described(estimates[0])} and {_described(estimate)}."
+                f"A {statement} needs estimates of the same categories in the same order, got "
+                f"{_described(estimates[0])} and {_described(estimate)}. Use oracles with the same "
+                "categories."
             )
 
 
 def check_apart(estimates: list[Any], statement: str) -> None:
-    """Raise the errors of `check_alike`, and ValueError if one estimate occurs twice."""
+    """Raise the errors of `check_alike`, and ValueError if two estimates have the same reports."""
     check_alike(estimates, statement)
     if any(starmap(_are_same, combinations(estimates, 2))):
         raise ValueError(
-            f"A {statement} contains one estimate twice, or one checkpoint that was loaded twice, "
-            "so its users would count twice. Pass each collection once."
+            f"A {statement} needs estimates of different users, but two estimates have the same "
+            "reports (one collection twice, or one checkpoint loaded twice). Pass each collection "
+            "once."
         )
 
 
 def _are_same(first: Any, second: Any) -> bool:
-    """Return whether two estimates have the same reports, by a comparison of their tallies."""
+    """Return whether two estimates seem to have the same reports.
+
+    They do if the sums of their reports (tallies) are equal, and equal by chance is improbable.
+    """
     if first is second or first.shards is None or second.shards is None:
         return first is second
     tallies = first.shards.of.tallies
@@ -447,7 +473,7 @@ def _are_same(first: Any, second: Any) -> bool:
 
 
 def _chance_of_equal(estimate: Any) -> float:
-    """Return a bound on the probability that reports of other users have the same tallies."""
+    """Return an upper bound on the probability that reports of different users have equal sums."""
     # A number c of a tally counts some of the n reports of a shard. Let y_i be the probability that
     # user i is counted. Under epsilon-LDP the ratio of two of these probabilities is at most
     # k = exp(epsilon), and so is the ratio of two complements 1 - y_i. With the mean y = c / n the

@@ -26,16 +26,21 @@ _STATEMENTS = {
 
 
 def check_error_rate(error_rate: Any) -> None:
-    """Raise ValueError unless the error rate has a valid name."""
+    """Raise ValueError unless `error_rate` is the name of a known error rate."""
     if error_rate not in _STATEMENTS:
         known = ", ".join(f'"{name}"' for name in _STATEMENTS)
-        raise ValueError(f"Argument error_rate must be one of {known}, got {error_rate!r}.")
+        raise ValueError(
+            f"Argument error_rate must be one of {known}, got {error_rate!r}. Use the default "
+            '"fdr" if you are not sure.'
+        )
 
 
 def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
-    """Return the smallest alpha at which each of many hypotheses is rejected.
+    """Return adjusted p-values, separately for each row of hypotheses.
 
+    An adjusted p-value is the smallest error rate at which the hypothesis is rejected.
     Shapes: p_values (n_estimates, d) -> (n_estimates, d).
+    error_rate: the name of the error rate.
     """
     if error_rate != "fwer":
         method = "bh" if error_rate == "fdr" else "by"
@@ -50,23 +55,24 @@ def adjusted_p_values(p_values: np.ndarray, error_rate: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discoveries:
-    """Categories with a significant result, and the error rate of these results.
+    """Categories with a significant test result, and the error rate of these results.
 
     Parameters
     ----------
     categories : ndarray of shape (d,)
         All categories.
     mask : ndarray of shape (n_estimates, d)
-        True for the discovered categories, for each estimate.
+        For each estimate, True for the discovered categories.
     p_values : ndarray of shape (n_estimates, d)
         Adjusted p-values: the smallest error rate at which a category is discovered.
     what : str
         The property of the discovered categories, such as "above 0".
     level : float
-        One minus the error rate.
+        One minus the bound for the error rate.
     error_rate : {"fdr", "fdr_any", "fwer"}
-        The error rate of `level`: the false-discovery rate ("fdr" assumes that errors are not
-        strongly dependent, "fdr_any" does not), or the probability of any false discovery ("fwer").
+        The error rate that is at most ``1 - level``: the false-discovery rate ("fdr" assumes that
+        errors are not strongly dependent, "fdr_any" does not), or the probability of any false
+        discovery ("fwer").
 
     Examples
     --------
@@ -109,7 +115,12 @@ class Discoveries:
 def discoveries(
     categories: np.ndarray, p_values: np.ndarray, statement: str, level: float, error_rate: str
 ) -> Discoveries:
-    """Return the discoveries among p-values of shape (n_estimates, d)."""
+    """Return the categories with significant p-values as Discoveries.
+
+    Shapes: categories (d,), p_values (n_estimates, d).
+    p_values: before the adjustment for multiple tests.
+    statement: the property of the discovered categories, such as "changed".
+    """
     adjusted = adjusted_p_values(p_values, error_rate)
     mask = adjusted <= 1 - level
     return Discoveries(categories, mask, adjusted, statement, level, error_rate)
@@ -123,7 +134,10 @@ def detected(
     check_level(level)
     check_error_rate(error_rate)
     if not (isinstance(threshold, Real) and 0 <= float(threshold) < 1):
-        raise ValueError(f"Argument threshold must satisfy 0 <= threshold < 1, got {threshold!r}.")
+        raise ValueError(
+            f"Argument threshold must satisfy 0 <= threshold < 1, got {threshold!r}. Pass a "
+            "frequency, such as 0.01 for 1 % of the users."
+        )
     rows = covariances_of_rows(estimate, of, "detection")
     p_values = [_p_values(*row, float(threshold)) for row in rows]
     statement = f"above {threshold:g}"
@@ -139,8 +153,8 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
     law = covariances.binomial
     if law is None:
         raise ValueError(
-            "Detection needs reports that support categories (with p and q), such as reports of "
-            "OLH or of HadamardResponse with one block. Use "
+            "Detection needs an oracle whose estimate follows from two probabilities p and q, such "
+            "as OLH or HadamardResponse with one block, which this oracle is not. Use "
             "confidence_interval(simultaneous=True), which is available for all oracles."
         )
     n = round(covariances.n_samples)
@@ -158,7 +172,11 @@ def _p_values(values: np.ndarray, covariances: EstimateCovariances, threshold: f
 
 
 def tails_of_sum(counts: np.ndarray, *binomials: tuple[int, float]) -> np.ndarray:
-    """Return the probabilities that the sum of two binomial counts reaches these counts."""
+    """Return, for each count, the probability of a sum of binomial variables at least as large.
+
+    Shapes: counts (d,) -> (d,).
+    binomials: the parameters (n, p) of the independent variables.
+    """
     from scipy.signal import fftconvolve  # slow to import, and rarely needed
 
     first = 0

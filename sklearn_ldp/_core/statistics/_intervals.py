@@ -1,4 +1,4 @@
-"""Intervals of raw estimates: single categories, linear answers, and simultaneous intervals."""
+"""Confidence intervals of raw estimates, for categories and for answers to linear queries."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ class _Pair(NamedTuple):
 class ConfidenceInterval(_Pair):
     """Lower and upper ends of confidence intervals.
 
-    You can unpack it into two arrays, as in ``low, high = estimate.confidence_interval()``. Its
-    text lists each interval with the name of its category or query.
+    You can unpack this pair into two arrays: ``low, high = estimate.confidence_interval()``. If
+    printed, it lists each interval with the name of its category or query.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_estimates, n_queries)
-        The ends.
+        The lower ends and the upper ends.
     names : sequence of length n_queries or None, default=None
-        The categories or the names of the queries that the intervals belong to.
+        The categories or queries that the intervals belong to, by name. If None, they have no
+        names.
     """
 
     names: Any
@@ -66,9 +67,10 @@ class ConfidenceInterval(_Pair):
 def within(
     low: np.ndarray, high: np.ndarray, half_width: Any, minimum: Any = 0.0, maximum: Any = 1.0
 ) -> Ends:
-    """Clip intervals to the range of possible answers, so that each covers a part of this range.
+    """Clip intervals to the range of possible answers.
 
-    Shapes: low, high (n,), half_width (n,), minimum, maximum (n,) -> (n,).
+    Each clipped interval covers at least a quarter of its half width, so it does not look exact.
+    Shapes: low, high (n,), half_width (n,), minimum, maximum (n,) -> two ends (n,).
     """
     # An estimate far outside of the range would leave an interval that is a single point, such as
     # [0, 0], and that looks more accurate than any other. So an interval covers at least a quarter
@@ -79,7 +81,12 @@ def within(
 
 
 def stacked(ends: list[Ends], n_queries: int) -> Ends:
-    """Return the ends of the intervals of all rows, each of shape (n_estimates, n_queries)."""
+    """Combine the ends of the intervals of each row into two arrays for all rows.
+
+    Shapes: ends: for each row, low and high (n_queries,) -> low, high (n_estimates, n_queries).
+    If queries have a lower and an upper limit, each row has the ends for the lower limits, followed
+    by the ends for the upper limits. One interval from both is returned for each query.
+    """
     # The interval of a query with limits reaches from the lower end of the lower limit to the upper
     # end of the upper limit.
     n_limits = ends[0][0].size // n_queries if ends and n_queries else 1
@@ -88,18 +95,23 @@ def stacked(ends: list[Ends], n_queries: int) -> Ends:
 
 
 def names_of(queries: Any, estimate: Estimate) -> Any:
-    """Return the names of the answers to queries; None if the queries have no names."""
+    """Return the names of queries, or None if they have no names.
+
+    queries: if None, the categories are the queries, and the result.
+    """
     if queries is None:
         return estimate.categories
     return as_query_set(queries).aligned(estimate.categories, estimate.domain).names
 
 
 def query_rows(queries: Any, estimate: Estimate) -> tuple[sparse.csr_array, int, bool]:
-    """Return the matrix of queries for the categories of an estimate.
+    """Return the matrix of queries for the categories of an estimate, and two facts about them.
 
-    If the queries have limits, the rows of the lower limits come before the rows of the upper
-    limits. Also returned: the number of queries, and whether the queries assume that users are
-    spread evenly within bins.
+    The matrix has one row per query and one column per category. A query that covers a part of a
+    bin has a lower and an upper limit. The matrix then has a row for each lower limit, followed by
+    a row for each upper limit.
+    Returns: the matrix, the number of queries, and whether the queries assume that users are spread
+    evenly within bins.
     """
     d = estimate.shape[1]
     if queries is None:
@@ -128,7 +140,11 @@ def refuse_selected(queries: QuerySet, estimate: Estimate) -> None:
 
 
 def warn_of_heaps(estimated: list[tuple[np.ndarray, EstimateCovariances]], depth: int) -> None:
-    """Warn if neighboring bins differ by more than noise and a smooth curve explain."""
+    """Warn if the differences of neighboring bins are too large for noise around a smooth curve.
+
+    estimated: for each row of an estimate, its values and the covariances of its errors.
+    depth: the stack level of the warning.
+    """
     # Fourth differences of a smooth curve are nearly 0. If they are pure noise with the covariance
     # matrix C, the sum of their squares has the mean trace(C) and the variance 2 trace(C**2).
     for values, covariances in estimated:
@@ -139,8 +155,9 @@ def warn_of_heaps(estimated: list[tuple[np.ndarray, EstimateCovariances]], depth
         heaped = np.sum((rows @ values) ** 2) - np.trace(covariance)
         if heaped > max(_SURE * np.sqrt(2 * np.sum(covariance**2)), _ROUGH / len(values)):
             warnings.warn(
-                "Neighboring bins differ by more than noise and a smooth curve explain, and "
-                'intervals of heaped numbers miss too often. Use spread="any", or wider bins.',
+                "Neighboring bins differ by more than noise explains, so users seem to have "
+                "rounded their numbers (heaping), and intervals that assume an even spread within "
+                'bins miss too often. Use spread="any", or wider bins.',
                 UserWarning,
                 stacklevel=depth,
             )
@@ -154,11 +171,12 @@ def intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return the ends of intervals of the answers to linear queries of one raw estimate.
+    """Return the ends of confidence intervals of linear queries for one row of a raw estimate.
 
-    Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
-    rows: the queries; if None, every category.
-    level: the coverage of a single interval; with `simultaneous`, the coverage of all together.
+    Shapes: values (d,), rows (n_queries, d) -> two ends (n_queries,).
+    rows: the weights of the categories in each query; if None, every category is a query.
+    level: the probability that a single interval covers the truth. If `simultaneous`, the
+    probability that all intervals cover the truth.
     """
     if rows is not None:
         return answer_intervals(values, covariances, rows, level, simultaneous)
@@ -173,12 +191,15 @@ def intervals(
 
 # -- critical values --------------------------------------------------------------------------
 def two_sided(level: float) -> float:
-    """Return the critical value of the absolute value of a normal statistic."""
+    """Return u so that a standard normal variable is in [-u, u] with the probability `level`."""
     return float(ndtri(0.5 + level / 2))
 
 
 def sidak(n: int, level: float) -> float:
-    """Return Sidak's critical value for n normal statistics, also valid under correlation."""
+    """Return Sidak's bound for the absolute values of n standard normal variables.
+
+    All n variables meet the bound with a probability of at least `level`, for any correlations.
+    """
     return two_sided(level ** (1 / n))
 
 
@@ -188,11 +209,14 @@ def band(
     level: float,
     simultaneous: bool = True,
 ) -> tuple[float, np.ndarray]:
-    """Return the critical value of intervals, and the standard deviations of the answers.
+    """Return the critical value of confidence intervals, and the standard errors of the answers.
 
-    Shapes: rows (n_queries, d) -> (n_queries,).
-    Returns: a quantile of one normal variable, of the Gaussian maximum, or by Sidak's inequality
-    for many answers; and the standard deviation of each answer.
+    Shapes: rows (n_queries, d) -> a number, and (n_queries,).
+    rows: the weights of the categories in each query.
+    Returns: the half width of each interval in standard errors, and the standard error of each
+    answer. For single intervals, the half width is a quantile of a normal variable. For
+    simultaneous intervals, it is a quantile of the maximum of correlated normal variables; for many
+    answers, Sidak's bound replaces this quantile.
     """
     if not simultaneous:
         return two_sided(level), np.sqrt(covariances.answer_variances(rows))
@@ -203,11 +227,12 @@ def band(
 def maximum_error(
     covariances: EstimateCovariances, rows: sparse.csr_array
 ) -> tuple[MaximumStatistic, np.ndarray]:
-    """Return the distribution of the largest error, and the standard deviations of the answers.
+    """Return the distribution of the largest error of several answers, and their standard errors.
 
-    Shapes: rows (n_queries, d) -> (n_queries,).
-    Returns: the distribution of a Gaussian maximum, or the bound by Sidak's inequality for many
-    answers, in standard deviations; and the standard deviation of each answer.
+    Shapes: rows (n_queries, d) -> a MaximumStatistic, and (n_queries,).
+    rows: the weights of the categories in each query.
+    Returns: the distribution of the largest absolute error in standard errors, and the standard
+    error of each answer. For many answers, Sidak's bound replaces the distribution.
     """
     n_queries = rows.shape[0]
     n_terms = int(np.diff(rows.indptr).max(initial=0))
@@ -223,7 +248,7 @@ def maximum_error(
 
 
 class MaximumStatistic(NamedTuple):
-    """The distribution of the largest of n normal statistics, in absolute value."""
+    """The distribution of the maximum of the absolute values of n standard normal variables."""
 
     n: int  # number of statistics
     # (n_draws,): drawn maxima in increasing order. For any draws the quantiles are clipped to the
@@ -231,12 +256,15 @@ class MaximumStatistic(NamedTuple):
     drawn: np.ndarray = np.array([1e300])
 
     def quantile(self, level: float) -> float:
-        """Return the bound for the absolute values of all statistics with probability `level`."""
+        """Return the bound that all n absolute values meet with the probability `level`."""
         drawn = float(np.quantile(self.drawn, level))
         return min(max(drawn, two_sided(level)), sidak(self.n, level))
 
     def p_values(self, statistics: np.ndarray) -> np.ndarray:
-        """Return one minus the levels at which statistics are the quantiles."""
+        """Return, for each statistic, the probability that the maximum is at least as large.
+
+        Shapes: statistics (d,) -> (d,).
+        """
         single = 2 * ndtr(-statistics)
         upper = -np.expm1(self.n * np.log1p(-np.minimum(single, 1 - 1e-16)))
         levels = np.linspace(0, 1, len(self.drawn))
@@ -244,10 +272,11 @@ class MaximumStatistic(NamedTuple):
 
 
 def gaussian_maximum(covariance: np.ndarray) -> MaximumStatistic:
-    """Return the distribution of the largest of correlated normal statistics, in absolute value.
+    """Return the distribution of the maximum of the absolute values of correlated normal variables.
 
+    Each variable is divided by its standard deviation. The distribution comes from simulated
+    vectors with a fixed seed. Variables with a variance of 0 are left out.
     Shapes: covariance (n, n).
-    Statistics with a variance of 0 are left out. All calls draw the same vectors.
     """
     variances = np.diag(covariance)
     kept = np.flatnonzero(variances > 1e-12 * max(variances.max(initial=0.0), 1e-300))
@@ -265,9 +294,10 @@ def gaussian_maximum(covariance: np.ndarray) -> MaximumStatistic:
 def category_intervals(
     values: np.ndarray, covariances: EstimateCovariances, critical: float
 ) -> Ends:
-    """Return exact intervals of the categories if available, and score intervals otherwise.
+    """Return confidence intervals of the categories: exact ones if available, else score intervals.
 
-    Shapes: values (d,) -> (d,).
+    Shapes: values (d,) -> two ends (d,).
+    critical: the half width of an interval for a normal error, in standard errors.
     """
     if covariances.is_of_counts:
         half_width = covariances.critical(critical) * np.sqrt(covariances.variances())
@@ -293,10 +323,13 @@ def category_intervals(
 
 
 def _fewest_users(counts: np.ndarray, n: int, p: float, q: float, tail: float) -> np.ndarray:
-    """Return the smallest number of users of a category for which a count is plausible.
+    """Return, for each support count, the smallest plausible number of users with the category.
 
+    A number of users is plausible if the probability of a support count at least as large as the
+    observed one exceeds `tail`.
     Shapes: counts (d,) -> (d,).
-    tail: a count is plausible if the probability of at least this count exceeds `tail`.
+    n: the number of all users.
+    p, q: the probabilities that a report supports the user's own category, and another category.
     """
     # The probability grows with the number m of these users. Bisection needs log2(n) + 1 steps.
     distinct, places = np.unique(counts, return_inverse=True)
@@ -314,7 +347,11 @@ def _fewest_users(counts: np.ndarray, n: int, p: float, q: float, tail: float) -
 
 
 def _population_ends(counts: np.ndarray, exact: SupportCounts, tail: float) -> Ends:
-    """Return the ends of Clopper and Pearson, which are exact for users drawn at random."""
+    """Return the ends of Clopper-Pearson intervals for users drawn at random from a population.
+
+    Shapes: counts (d,) -> two ends (d,). counts: the support counts.
+    exact: the parameters of their distribution. tail: the error probability of each end.
+    """
     n, p, q = exact.n, exact.p, exact.q
     with np.errstate(invalid="ignore"):
         low = np.where(counts > 0, stats.beta.ppf(tail, counts, n - counts + 1), 0.0)
@@ -325,8 +362,8 @@ def _population_ends(counts: np.ndarray, exact: SupportCounts, tail: float) -> E
 def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: Any) -> Ends:
     """Return score intervals of the categories, with a continuity correction.
 
-    Shapes: values (d,), critical (d,) -> (d,).
-    critical: the number u of standard deviations.
+    Shapes: values (d,), critical (d,) or a number -> two ends (d,).
+    critical: the half width of each interval in standard errors.
     """
     # An end is the frequency T with `|x -+ k - T| = u sqrt(A + b T - c T**2)`: the estimate x has
     # the largest distance from T that the level allows, with its variance if T were the truth.
@@ -350,7 +387,11 @@ def score_intervals(values: np.ndarray, covariances: EstimateCovariances, critic
 
 
 def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
-    """Return Clopper-Pearson intervals, with exact tails if users are drawn at random."""
+    """Return Clopper-Pearson intervals of the categories, clipped to the range from 0 to 1.
+
+    They are exact if the users are drawn at random, and too long if the users are fixed.
+    Shapes: values (d,) -> two ends (d,).
+    """
     # With fixed users the count varies less than a binomial count, so the intervals are too long.
     law: Any = covariances.binomial
     counts = SupportCounts(round(covariances.n_samples), law.p, law.q, True)
@@ -359,11 +400,11 @@ def _exact_intervals(values: np.ndarray, covariances: EstimateCovariances, criti
 
 
 def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: float) -> Ends:
-    """Return intervals of the categories, with a known error probability for each end.
+    """Return confidence intervals of the categories with a separate error probability of each end.
 
-    Shapes: values (d,) -> (d,).
-    tail: the probability that a lower end is above the frequency of its category, and the same
-    for an upper end below it; less than 1/2.
+    Shapes: values (d,) -> two ends (d,).
+    tail: the probability that the lower end exceeds the true frequency; also the probability that
+    the upper end is less than the true frequency. It is less than 1/2.
     """
     # The tails of a count of few reports are not normal. The score interval accounts for the
     # skewness of the count (Cornish and Fisher). In each of 39,000 settings its ends missed at most
@@ -389,9 +430,10 @@ def tail_intervals(values: np.ndarray, covariances: EstimateCovariances, tail: f
 
 
 def _signed_tails(values: np.ndarray, covariances: EstimateCovariances, critical: float) -> Ends:
-    """Return intervals with a known error probability for each end, for signed counts.
+    """Return the intervals of `tail_intervals` for an oracle with signed counts.
 
     A signed count is the number of reports for a category minus the number of reports against it.
+    Shapes: values (d,) -> two ends (d,).
     """
     # The variance grows with the frequency of the block. With few users the estimate of this
     # frequency is poor, so each block is assumed to be as frequent as the largest block. Users
@@ -430,9 +472,11 @@ def answer_intervals(
     level: float,
     simultaneous: bool,
 ) -> Ends:
-    """Return intervals of linear answers: score intervals of single categories, else Wald's.
+    """Return confidence intervals of the answers to linear queries.
 
-    Shapes: values (d,), rows (n_queries, d) -> (n_queries,).
+    A query about a single category has a score interval, and any other query has a Wald interval.
+    Shapes: values (d,), rows (n_queries, d) -> two ends (n_queries,).
+    rows: the weights of the categories in each query.
     """
     critical, std = band(covariances, rows, level, simultaneous)
     half_width = covariances.critical(critical, rows) * std
@@ -447,9 +491,10 @@ def answer_intervals(
 
 
 def answer_range(rows: sparse.csr_array) -> Ends:
-    """Return the smallest and the largest possible answers: the extreme weights of each query.
+    """Return the smallest and the largest possible answer to each query.
 
-    Shapes: rows (n_queries, d) -> (n_queries,).
+    They are the smallest and the largest weight of a category, because frequencies sum to 1.
+    Shapes: rows (n_queries, d) -> two arrays (n_queries,).
     """
     has_zeros = np.diff(rows.indptr) < rows.shape[1]
     smallest = _extreme_weights(np.minimum, rows, rows.data)
@@ -461,11 +506,12 @@ def answer_range(rows: sparse.csr_array) -> Ends:
 def wald_intervals(
     values: np.ndarray, rows: sparse.csr_array, half_width: np.ndarray, half_count: float
 ) -> Ends:
-    """Return intervals around linear answers, with a continuity correction.
+    """Return Wald intervals: the answers to linear queries, plus and minus their half widths.
 
-    Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> (n_queries,).
-    half_count: the correction for a weight of 1. One report changes an answer by at least the
-    smallest weight, so the correction is `half_count` times this weight.
+    The continuity correction widens each end by `half_count` times the smallest weight of the
+    query.
+    Shapes: values (d,), rows (n_queries, d), half_width (n_queries,) -> two ends (n_queries,).
+    half_count: the correction for a query with the weight 1.
     """
     step = _extreme_weights(np.minimum, rows, abs(rows.data))
     answers = rows @ values
@@ -474,7 +520,11 @@ def wald_intervals(
 
 
 def _extreme_weights(pick: Any, rows: sparse.csr_array, data: np.ndarray) -> np.ndarray:
-    """Return the smallest or the largest of the explicit weights of each row; 0 without weights."""
+    """Return the minimum or the maximum of the stored entries of each sparse row; 0 if it has none.
+
+    pick: np.minimum or np.maximum. data: the entries of `rows`, or their absolute values.
+    Shapes: rows (n_queries, d) -> (n_queries,).
+    """
     result = np.zeros(rows.shape[0])
     filled = np.flatnonzero(np.diff(rows.indptr))
     result[filled] = pick.reduceat(data, rows.indptr[filled])

@@ -1,4 +1,4 @@
-"""The mean of a public outcome by a private answer."""
+"""`mean_by_answer`: the mean of a public number among the users with each private answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = 1 << 16  # decoded together
 
 
 class MeanDifference(NamedTuple):
-    """A difference of two means, its standard error and its interval.
+    """The difference of two means, with its standard error and its confidence interval.
 
     Parameters
     ----------
@@ -44,18 +44,21 @@ class MeanDifference(NamedTuple):
 
 
 class Means(Reported):
-    """Mixin of means with names and intervals: their table and their plot."""
+    """Mixin for classes that contain several named means with confidence intervals.
+
+    It provides differences, a table and a plot. A subclass defines the first three methods.
+    """
 
     def _means(self) -> tuple[list[Any], np.ndarray, dict[str, np.ndarray]]:
-        """Return the names, the means, and further columns of the table."""
+        """Return the names, the means of shape (n,), and further columns for the table by name."""
         raise NotImplementedError
 
     def confidence_interval(self, level: float = 0.95) -> Any:
-        """Return the ends of the individual intervals."""
+        """Return the lower and upper ends of the confidence interval of each single mean."""
         raise NotImplementedError
 
     def _variance_of_difference(self, i: int, j: int) -> float:
-        """Return the variance of the difference of two means of the population."""
+        """Return the variance of the i-th minus the j-th mean, including the sampling error."""
         raise NotImplementedError
 
     def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
@@ -71,8 +74,8 @@ class Means(Reported):
         Returns
         -------
         MeanDifference
-            The difference, its standard error, `low` and `high`. The standard error is about the
-            population that the people are a random sample of.
+            The difference, its standard error, and the ends of its interval, `low` and `high`.
+            They include the error from sampling the people from their population.
 
         Raises
         ------
@@ -82,7 +85,7 @@ class Means(Reported):
         check_level(level)
         names, means, _ = self._means()
         if missing := [name for name in (a, b) if name not in names]:
-            raise ValueError(f"There is no mean of {missing[0]!r}. Choose from {list(names)}.")
+            raise ValueError(f"No mean has the name {missing[0]!r}. Pass names from {list(names)}.")
         i, j = names.index(a), names.index(b)
         value = float(means[i] - means[j])
         error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
@@ -138,11 +141,12 @@ class Means(Reported):
 def fieller(
     sums: np.ndarray, products: np.ndarray, moments: Sequence[Any], u: float, bounds: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of ratios of sums (Fieller, JRSS B 16, 1954).
+    """Return confidence intervals of the ratios ``products / sums`` (Fieller, JRSS B 16, 1954).
 
-    Shapes: sums, products (d,) -> (d,).
+    Shapes: sums, products (d,) -> two ends (d,).
     moments: the variance of `sums`, its covariance with `products`, and the variance of `products`.
-    bounds: the ends if the denominator may be 0.
+    u: the half width of an interval in standard errors.
+    bounds: the two ends of the interval if the true sum may be 0.
     """
     # The interval contains the ratios t with (products - t sums)**2 <= u**2 (c - 2 b t + a t**2).
     a, b, c = moments
@@ -157,12 +161,14 @@ def fieller(
 
 
 class MeansByAnswer(Means):
-    """The mean of an outcome in each true category, as `mean_by_answer` returns it.
+    """The result of `mean_by_answer`: the mean of an outcome for each true answer.
 
     Parameters
     ----------
     parts : list of (ndarray, ndarray, ndarray)
-        Decoded reports of shape (n, d), outcomes (n,) and weights (n,), in pieces.
+        For each batch of n people: their decoded reports of shape (n, d), their outcomes of shape
+        (n,) and their weights of shape (n,). A decoded report is an unbiased estimate of the
+        indicators of the person's answer.
     categories : ndarray of shape (d,)
         The true answers.
 
@@ -173,9 +179,9 @@ class MeansByAnswer(Means):
     values : ndarray of shape (d,)
         Mean of the outcome among the people with each answer; NaN for answers of too few people.
     standard_errors : ndarray of shape (d,)
-        Standard errors of the means of the population that the people are a random sample of.
+        Standard errors of the means, including the error from sampling the people.
     shares : ndarray of shape (d,)
-        Estimated share of people with each answer, with the same weights as the means.
+        Estimated share of the people with each answer. Each person counts by the person's weight.
     reasons : dict
         For each category with the value NaN, the reason.
     """
@@ -237,8 +243,9 @@ class MeansByAnswer(Means):
         Returns
         -------
         ConfidenceInterval
-            `low` and `high`, each of shape (d,). If the frequency of a category may be 0 at this
-            level, the ends are the smallest and the largest outcome.
+            `low` and `high`, each of shape (d,). If the data do not exclude at this level that the
+            frequency of a category is 0, the ends are the smallest and the largest outcome. If the
+            mean is NaN, the ends are NaN.
         """
         # Few people have rare outcomes, so the sum of the outcomes is skewed, and its estimated
         # variance is too small if the sum is small. Like the interval of Agresti and Coull for a
@@ -276,11 +283,14 @@ class MeansByAnswer(Means):
         Returns
         -------
         ndarray of shape (d,)
-            The smallest outcome at which the estimated distribution function, made nondecreasing,
-            reaches q; NaN for categories with the value NaN.
+            For each category, the smallest outcome at which the estimated distribution function
+            reaches q. Before, the function is made nondecreasing by its running maximum. NaN for
+            categories whose mean is NaN.
         """
         if not 0 < q < 1:
-            raise ValueError(f"A quantile needs q in (0, 1), got {q!r}.")
+            raise ValueError(
+                f"Argument q must be a probability in (0, 1), got {q!r}. Use 0.5 for the median."
+            )
         outcomes = np.concatenate([z for _, z, _ in self._parts])
         order = np.argsort(outcomes, kind="stable")
         weighted = np.concatenate([w[:, None] * decoded for decoded, _, w in self._parts])[order]
@@ -325,10 +335,11 @@ def mean_by_answer(
 ) -> MeansByAnswer:
     """Return the mean of an outcome among the people with each true answer.
 
-    A split of the outcome by *reported* answers mixes the groups, because some reports are random.
-    Each report alone gives unbiased estimates of the indicators of a person's answer, which may be
-    negative. The means are ratios of sums of these estimates. Standard errors have the sandwich
-    form.
+    The mean by *reported* answer is biased, because reports are randomized and mix people with
+    different true answers. This function decodes each report into unbiased estimates of the
+    indicators of the person's answer. An estimate may be negative. The mean for an answer is the
+    sum of the outcomes, each times the estimated indicator, divided by the sum of the estimated
+    indicators. Standard errors are sandwich estimates.
 
     Privacy: costs none; the outcome is public.
 
@@ -339,7 +350,8 @@ def mean_by_answer(
     reports : array-like with the n persons as the first axis
         The report of each person.
     oracle : oracle, or sequence of n oracles
-        The oracle of the reports. If the reports have several budgets, the oracle of each report.
+        The oracle that randomized the reports. If people used several oracles, for example with
+        different values of epsilon, the oracle of each report.
     sample_weight : array-like of shape (n,), default=None
         The weight of each person. If None, all weights are 1.
 
@@ -378,8 +390,8 @@ def mean_by_answer(
     check_consistent_length(z, reports, w)
     if z.ndim != 1 or not np.isfinite(z).all() or not np.isfinite(w).all() or np.any(w < 0):
         raise ValueError(
-            "mean_by_answer needs a finite outcome for each person, and weights of at least 0. "
-            "Leave out people without an outcome, together with their reports."
+            "mean_by_answer needs one finite outcome and one finite weight >= 0 for each person, "
+            "got another value. Leave out people without an outcome, together with their reports."
         )
     is_several = isinstance(oracle, Sequence) or getattr(oracle, "ndim", 0) == 1
     groups: list[tuple[Any, np.ndarray]] = [(oracle, np.arange(n))] if n else []
@@ -396,7 +408,10 @@ def mean_by_answer(
         own = protocol.domain.categories
         d = protocol.domain.size
         if categories is not None and own.tolist() != categories.tolist():
-            raise ValueError("mean_by_answer needs oracles with the same categories.")
+            raise ValueError(
+                "mean_by_answer needs oracles with the same categories, got oracles with "
+                "different categories. Call it for the reports of each list of categories."
+            )
         if d > _MOST_ANSWERS or not hasattr(protocol.mechanism, "decode_each"):
             raise ValueError(
                 f"mean_by_answer needs at most {_MOST_ANSWERS} categories and an oracle with one "
@@ -410,5 +425,8 @@ def mean_by_answer(
             part = chosen[start : start + _ROWS]
             parts.append((decoded, z[part], w[part]))
     if categories is None:
-        raise ValueError("mean_by_answer needs at least one person.")
+        raise ValueError(
+            "mean_by_answer needs at least one person, got no reports. Pass the reports of all "
+            "people."
+        )
     return MeansByAnswer(parts, categories)

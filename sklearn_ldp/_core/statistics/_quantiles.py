@@ -1,4 +1,4 @@
-"""Quantiles of a number from estimated bins, with intervals for any distribution within bins."""
+"""Quantiles of a numerical variable from the estimated frequencies of bins, with intervals."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ._intervals import warn_of_heaps
 
 
 class Quantiles(NamedTuple):
-    """Quantiles and the ends of their intervals, in the units of the bins.
+    """Estimated quantiles and the ends of their intervals, in the units of the bins.
 
     Parameters
     ----------
     value, low, high : ndarray of shape (n_estimates, n_quantiles)
-        The quantiles, and the ends.
+        The quantiles, and the lower and upper ends of their intervals.
     """
 
     value: np.ndarray
@@ -39,7 +39,7 @@ def quantiles(
     of: str = "users",
     spread: str = "any",
 ) -> Quantiles:
-    """Return quantiles of a number, such as its median, with intervals.
+    """Return quantiles of a numerical variable, such as its median, with intervals.
 
     A quantile is the point at which the distribution function reaches a probability. Its interval
     contains all points at which the intervals of the distribution function contain this
@@ -63,17 +63,19 @@ def quantiles(
         Whether the quantiles are about the users or their population. See
         :mod:`sklearn_ldp.inference`.
     spread : {"any", "even"}, default="any"
-        The assumed distribution of users within a bin. Values always assume an even distribution.
-        Intervals of "any" are valid for any distribution, because they consist of whole bins.
-        Intervals of "even" assume an even distribution and are about a bin shorter. If numbers are
-        heaped (whole years in bins of one and a half), these intervals miss more often than stated.
-        Visible heaps cause a warning.
+        The distribution of users within a bin that the intervals assume. With "any", intervals are
+        valid for any distribution within bins, because they consist of whole bins. With "even",
+        intervals assume an even distribution and are about a bin shorter. If users round their
+        numbers (heaping, such as whole years in bins of one and a half years), the "even" intervals
+        miss more often than stated, and a warning appears if the estimate shows this. The
+        quantiles themselves always assume an even distribution.
 
     Returns
     -------
     Quantiles
-        `value`, `low` and `high`. A value is the point at which the closest nondecreasing
-        distribution function reaches the probability, by linear interpolation within a bin.
+        `value`, `low` and `high`, each of shape (n_estimates, n_quantiles). The estimated
+        distribution function is replaced by the closest nondecreasing function. A value is the
+        point at which this function reaches the probability, by linear interpolation within a bin.
 
     Raises
     ------
@@ -128,16 +130,25 @@ def quantile_values(estimate: Estimate, probabilities: ArrayLike) -> np.ndarray:
 
 
 def _checked(estimate: Estimate, probabilities: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the bins, and the probabilities as an array."""
+    """Check the arguments of `quantiles`; return the ends of the bins and the probabilities.
+
+    Shapes: -> (d + 1,), (n_quantiles,).
+    """
     ends = ends_of(estimate.domain, "quantiles")
     targets = np.atleast_1d(np.asarray(probabilities, dtype=float))
     if targets.ndim != 1 or not targets.size or not np.all((targets > 0) & (targets < 1)):
-        raise ValueError(f"Quantiles need probabilities in (0, 1), got {probabilities!r}.")
+        raise ValueError(
+            f"Argument probabilities must be numbers in (0, 1), got {probabilities!r}. Pass a list "
+            "such as [0.25, 0.5, 0.75]."
+        )
     return ends, targets
 
 
 def quartiles(estimate: Estimate) -> str:
-    """Return the quartiles of a single estimate of bins between bounds as text; else ""."""
+    """Return a text with the three quartiles of an estimate, for example for its summary.
+
+    The text is empty unless the categories are bins between bounds and the estimate has one row.
+    """
     ends = getattr(estimate.domain, "ends", None)
     if ends is None or len(estimate) != 1:
         return ""
@@ -147,7 +158,12 @@ def quartiles(estimate: Estimate) -> str:
 
 
 def _reached(rising: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the points at which a piecewise linear distribution function reaches probabilities."""
+    """Return the points at which a piecewise linear distribution function reaches probabilities.
+
+    rising: the function at the inner ends of the bins, nondecreasing, of shape (d - 1,).
+    ends: the ends of the bins, of shape (d + 1,).
+    targets: the probabilities, of shape (n_quantiles,).
+    """
     shares = np.concatenate([[0.0], np.clip(rising, 0, 1), [1.0]])
     after = np.searchsorted(shares, targets, side="left")
     start, stop = shares[after - 1], shares[after]
@@ -158,7 +174,13 @@ def _reached(rising: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.nd
 def _crossings(
     low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first points of the upper ends and the last points of the lower ends."""
+    """Return intervals of quantiles for an even distribution of users within bins.
+
+    A quantile is between the point at which the upper ends of the distribution function reach its
+    probability and the point at which the lower ends reach it.
+    Shapes: low, high (d,), ends (d + 1,), targets (n_quantiles,) -> two ends (n_quantiles,).
+    low, high: the intervals of the distribution function at the upper end of each bin.
+    """
     last = np.minimum.accumulate(low[-2::-1])[::-1]
     return _reached(np.maximum.accumulate(high[:-1]), ends, targets), _reached(last, ends, targets)
 
@@ -166,7 +188,13 @@ def _crossings(
 def _bins(
     low: np.ndarray, high: np.ndarray, ends: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the bins that may contain each quantile."""
+    """Return intervals of quantiles for any distribution of users within bins.
+
+    The interval of a quantile reaches from the start of the first bin that may contain the quantile
+    to the end of the last such bin.
+    Shapes: low, high (d,), ends (d + 1,), targets (n_quantiles,) -> two ends (n_quantiles,).
+    low, high: the intervals of the distribution function at the upper end of each bin.
+    """
     # A quantile is in bin j if the distribution function is below its probability at the beginning
     # of the bin, and not below it at the end of the bin. A bin is possible if the intervals of
     # the distribution function allow both.

@@ -1,4 +1,4 @@
-"""Confidence intervals of ranks, and the significant members of the top k."""
+"""Confidence intervals of ranks, and the categories that are significantly in the top k."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RankInterval(NamedTuple):
     Parameters
     ----------
     low, high : ndarray of shape (n_estimates, d)
-        The ends, integers.
+        The lower and the upper ends of the intervals, integers from 1 to d.
     """
 
     low: np.ndarray
@@ -36,14 +36,15 @@ class RankInterval(NamedTuple):
 
 
 class TopCategories(NamedTuple):
-    """Membership of categories in the k most frequent: boolean ndarrays.
+    """Two boolean arrays that show which categories are among the k most frequent.
 
     Parameters
     ----------
     surely : ndarray of shape (n_estimates, d)
         True for categories that are significantly among the k most frequent.
     possibly : ndarray of shape (n_estimates, d)
-        True for categories that may be among the k most frequent. All others are significantly not.
+        True for categories that may be among the k most frequent. All other categories are
+        significantly not among them.
     """
 
     surely: np.ndarray
@@ -53,10 +54,10 @@ class TopCategories(NamedTuple):
 def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
     """Return simultaneous intervals of the ranks of all categories.
 
-    Category v is significantly above w if the difference of their estimates exceeds a critical
-    value, in units of its standard deviation. The critical value is a quantile of the largest
-    pairwise difference if all frequencies are equal (Tukey's studentized range). The rank of a
-    category then lies between one plus the number of categories significantly above it, and d
+    Category v is significantly above category w if the difference of their estimates, divided by
+    its standard deviation, exceeds a critical value. The critical value is a quantile of the
+    largest pairwise difference if all frequencies are equal (Tukey's studentized range). The rank
+    of a category then lies between one plus the number of categories significantly above it, and d
     minus the number of categories significantly below it.
 
     Privacy: costs none.
@@ -80,7 +81,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
     Raises
     ------
     ValueError
-        If the estimate is post-processed or has no noise model, or the level is not in (0, 1).
+        If the estimate is post-processed or has no noise model, or the level is not in [0.5, 1).
 
     Notes
     -----
@@ -117,7 +118,7 @@ def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> Rank
 def top_categories(
     estimate: Estimate, k: int, level: float = 0.95, *, of: str = "users"
 ) -> TopCategories:
-    """Return the categories that significantly are, or may be, among the k most frequent.
+    """Return which categories are significantly, and which are possibly, among the k most frequent.
 
     Privacy: costs none.
 
@@ -128,7 +129,8 @@ def top_categories(
     k : int
         Number of most frequent categories.
     level : float, default=0.95
-        Probability that both statements are true for all categories simultaneously.
+        Probability that `surely` contains only categories among the k most frequent, and that
+        `possibly` contains all of the k most frequent.
     of : {"users", "population"}, default="users"
         Whether the frequencies of the users or of their population are compared. See
         :mod:`sklearn_ldp.inference`.
@@ -141,7 +143,8 @@ def top_categories(
     Raises
     ------
     ValueError
-        If k is not an integer >= 1, or for the reasons of :func:`ranks`.
+        If k is not an integer >= 1, the estimate is post-processed or has no noise model, or the
+        level is not in [0.5, 1).
 
     Examples
     --------
@@ -154,7 +157,10 @@ def top_categories(
     (['a'], ['a', 'b', 'c'])
     """
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"top_categories needs an integer k >= 1, got {k!r}.")
+        raise ValueError(
+            f"Argument k must be an integer >= 1, got {k!r}. Pass the number of most frequent "
+            "categories."
+        )
     low, high = ranks(estimate, level, of=of)
     return TopCategories(high <= k, low <= k)
 
@@ -184,7 +190,12 @@ def _ranks_of_row(
 def _n_significantly_below(
     values: np.ndarray, variances: np.ndarray, critical: float
 ) -> np.ndarray:
-    """Return the number of categories significantly below each category, in O(d log d)."""
+    """Return, for each category, the number of categories that are significantly below it.
+
+    The errors of the categories are assumed to be uncorrelated. Needs O(d log d) steps.
+    Shapes: values, variances (d,) -> (d,).
+    critical: the critical value of a difference, in standard deviations.
+    """
     # A category w is significantly below v if `x_w + u sqrt(s_v**2 + s_w**2) < x_v`. In the order
     # of the values the left side grows, so bisection counts these categories.
     order = np.argsort(values, kind="stable")

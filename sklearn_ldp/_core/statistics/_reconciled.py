@@ -1,4 +1,4 @@
-"""Counts and released totals of the same users, made consistent by least squares."""
+"""`reconcile`: one consistent estimate from noisy counts and noisy totals of the same users."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ._intervals import query_rows
 def reconcile(estimate: Estimate, queries: Queries, counts: ArrayLike, std: ArrayLike) -> Any:
     """Return the least squares estimate from noisy counts and noisy totals of the same users.
 
-    Statistical releases often contain the counts of a table and totals of some of them, each with
-    independent noise, so that the parts do not add up to the totals. The result is the linear
-    unbiased estimate with the smallest variances (generalized least squares). Its answers to
-    `queries` agree with its categories.
+    Statistical releases often contain the count of each category and totals of several categories.
+    All numbers have independent noise, so the counts do not add up to the totals. The result is the
+    linear unbiased estimate of the frequencies with the smallest variances (generalized least
+    squares). A query about a total and the sum over its categories then have the same answer.
 
     Privacy: costs none.
 
@@ -40,18 +40,18 @@ def reconcile(estimate: Estimate, queries: Queries, counts: ArrayLike, std: Arra
     Returns
     -------
     FrequencyEstimate of shape (1, d)
-        A raw estimate with the covariance matrix of its errors. Its intervals presume normal
-        errors, since each error is a sum of several.
+        A raw estimate with the covariance matrix of its errors. Its intervals assume normal
+        errors, because each error is a sum of several errors.
 
     Raises
     ------
     ValueError
-        If the estimate has other noise than added noise, it has several rows, or a total is no
-        finite number.
+        If the estimate has several rows or was not made from counts with noise of a known
+        distribution, if a total is not a finite number, or if a standard deviation is negative.
 
     See Also
     --------
-    combine : Estimates of different users.
+    combine : One estimate from the estimates of different users.
 
     Examples
     --------
@@ -71,8 +71,9 @@ def reconcile(estimate: Estimate, queries: Queries, counts: ArrayLike, std: Arra
     laws = [] if noise is None else [term.law for term in noise.terms]
     if len(estimate) != 1 or len(laws) != 1 or not isinstance(laws[0], AddedNoise):
         raise ValueError(
-            "reconcile needs a single estimate with noise of a known distribution. Pass the result "
-            "of FrequencyEstimate.from_counts(counts, noise=..)."
+            "reconcile needs an estimate with one row, made from counts with noise of a known "
+            f"distribution, got {len(estimate)} rows and noise {noise!r:.80}. Pass the result of "
+            "FrequencyEstimate.from_counts(counts, noise=..)."
         )
     assert noise is not None
     ((values, covariances),) = covariances_of_rows(estimate, "users", "reconciled estimate")
@@ -82,15 +83,15 @@ def reconcile(estimate: Estimate, queries: Queries, counts: ArrayLike, std: Arra
     deviations = as_numbers(std, kinds="iuf")
     if totals.shape != (n_queries,) or not np.all(np.isfinite(totals)):
         raise ValueError(
-            f"reconcile needs a finite number in counts= for each of {n_queries} queries, got "
-            f"{counts!r:.80}."
+            f"Argument counts must contain a finite number for each of the {n_queries} queries, "
+            f"got {counts!r:.80}. Pass one total for each query."
         )
     if deviations.shape not in ((), (n_queries,)) or not np.all(
         (deviations >= 0) & np.isfinite(deviations)
     ):
         raise ValueError(
-            f"reconcile needs finite standard deviations std= >= 0, one for all or one for each of "
-            f"{n_queries} totals, got {std!r:.80}."
+            f"Argument std must contain finite standard deviations >= 0, got {std!r:.80}. Pass one "
+            f"number for all totals, or one for each of the {n_queries} totals."
         )
     # With the covariance matrix S of the categories, queries W and the covariance matrix R of the
     # totals, the gain is K = S W' (W S W' + R)^-1, and the result has the covariance S - K W S.

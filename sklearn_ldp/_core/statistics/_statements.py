@@ -1,6 +1,7 @@
-"""Arguments of all statements about users: `of` (users or population) and `level`.
+"""The arguments `of` and `level`, which most functions of statistical inference have.
 
-The docstring of :mod:`sklearn_ldp.inference` explains the defaults.
+`of` is the group whose frequencies are estimated: the users or their population. `level` is the
+confidence level. The docstring of :mod:`sklearn_ldp.inference` explains the defaults.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ OF = ("users", "population")
 
 
 def check_level(level: Any) -> None:
-    """Raise ValueError unless the level is a probability of at least 1/2, and less than 1."""
+    """Raise ValueError unless the level is a number in [0.5, 1)."""
     if not (isinstance(level, Real) and 0.5 <= float(level) < 1):
         raise ValueError(
             f"Argument level must satisfy 0.5 <= level < 1, got {level!r}. Write 95 % as 0.95."
@@ -23,7 +24,12 @@ def check_level(level: Any) -> None:
 def at_level(
     level: float, is_raw: bool = True, noise: Any = None, at_all_times: bool | int = False
 ) -> str:
-    """Return the name of the intervals of tables and plots, such as "95 % simultaneous"."""
+    """Return a text that describes the intervals in a table or plot, such as "95 % simultaneous".
+
+    is_raw: whether the intervals belong to the values beside which they are shown.
+    noise: the noise of the estimate; None for noise of a known distribution.
+    at_all_times: False, unless the intervals are valid at all looks at a growing collection.
+    """
     is_presumed = noise is not None and noise.presumes_normal
     which = "each, if noise is normal" if is_presumed else "simultaneous"
     which += "" if at_all_times is False else " at all looks"
@@ -31,14 +37,18 @@ def at_level(
 
 
 def if_normal(*estimates: Any) -> str:
-    """Return the condition of intervals if only the standard deviation of noise is known."""
+    """Return the condition of confidence intervals as text: ", if noise is normal", or "".
+
+    The condition is necessary if only the standard deviation of the noise is known.
+    """
     return ", if noise is normal" * any(estimate.noise.presumes_normal for estimate in estimates)
 
 
 def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
-    """Return the estimate with noise for statements about `of`, and the resolved value of `of`.
+    """Return the estimate with the noise for statements about `of`, and the value of `of`.
 
-    If None, `of` is "population" for a survey with an interviewer, and "users" otherwise.
+    of: "users" or "population". If None, it becomes "population" for a survey with an interviewer,
+    and "users" otherwise. For "population", the noise includes the sampling error of the users.
     """
     of = getattr(estimate.oracle, "about", "users") if of is None else of
     check_of(of)
@@ -48,9 +58,10 @@ def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
 
 
 def check_of(of: Any) -> None:
-    """Raise ValueError unless `of` is valid."""
+    """Raise ValueError unless `of` is "users" or "population"."""
     if of not in OF:
         raise ValueError(
-            'Argument of must be "users" (a statement about the reporting users) or "population" '
-            f"(about the population that the users were sampled from), got {of!r}."
+            f'Argument of must be "users" or "population", got {of!r}. Pass "users" for results '
+            'about the users who reported, or "population" for results about the population that '
+            "the users are a random sample of."
         )

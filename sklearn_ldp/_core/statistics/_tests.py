@@ -1,6 +1,6 @@
-"""Wald tests of hypotheses about all frequencies of an estimate or a difference.
+"""Wald tests of hypotheses about all frequencies of an estimate.
 
-The tests only need the products of a covariance matrix with vectors.
+The tests never need a whole covariance matrix, only its products with vectors.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class WaldTest(NamedTuple):
-    """Result of a Wald test, one number for each estimate.
+    """Result of a Wald test, with one statistic and p-value for each row of an estimate.
 
     Parameters
     ----------
     statistic : ndarray of shape (n_estimates,)
         Approximately chi-square distributed if the hypothesis is true.
     degrees_of_freedom : int
-        Degrees of freedom of that distribution.
+        Degrees of freedom of the chi-square distribution.
     p_value : ndarray of shape (n_estimates,)
         Probability of a statistic at least this large if the hypothesis is true.
     """
@@ -44,7 +44,7 @@ class WaldTest(NamedTuple):
 
 
 def wald_test(statistics: list[float], degrees_of_freedom: int) -> WaldTest:
-    """Return the result for the statistics of all estimates."""
+    """Return the result of a Wald test from the test statistic of each row of an estimate."""
     values = np.array(statistics)
     return WaldTest(values, degrees_of_freedom, chdtrc(degrees_of_freedom, values))
 
@@ -61,8 +61,8 @@ def goodness_of_fit(
     estimate : FrequencyEstimate of shape (n_estimates, d)
         A raw estimate.
     frequencies : array-like of shape (d,)
-        The expected distribution. It must not depend on the same reports. A pandas Series may be in
-        any order if its index contains the categories.
+        The expected distribution. It must not be computed from the reports behind the estimate. A
+        pandas Series may be in any order if its index contains the categories.
     of : {"population", "users"}, default="population"
         The tested distribution: the distribution of the population that the users are a random
         sample of, or the distribution of the users themselves. See :mod:`sklearn_ldp.inference`.
@@ -127,7 +127,7 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
 
     See Also
     --------
-    EstimateDifference.test : The same for two groups, which may have different oracles.
+    EstimateDifference.test : The same test for two groups, which may have different oracles.
 
     Notes
     -----
@@ -150,8 +150,8 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
     rows = covariances_of_rows(estimate, of, "test of homogeneity")
     if len(rows) < 2:
         raise ValueError(
-            "A test of homogeneity needs a row for each of at least two groups, got "
-            f"{len(rows)}. Use estimate_by_group, or FrequencyEstimate.from_rows."
+            "A test of homogeneity needs an estimate with at least two rows (groups), got "
+            f"{len(rows)} rows. Use estimate_by_group, or FrequencyEstimate.from_rows."
         )
     n_users = [covariances.n_samples for _, covariances in rows]
     mean = np.average([values for values, _ in rows], axis=0, weights=n_users)
@@ -165,7 +165,7 @@ def homogeneity(estimate: Estimate, *, of: str = "population") -> WaldTest:
 
 
 def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
-    """Test whether two attributes of a joint domain are independent.
+    """Test whether two attributes are independent, from an estimate of their joint frequencies.
 
     Privacy: costs none.
 
@@ -186,13 +186,14 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
     Raises
     ------
     ValueError
-        If the categories are not all pairs of two attributes, the estimate is post-processed or has
-        no noise model, or the covariances of the mechanism are not known.
+        If the categories are not all pairs of values of two attributes, the estimate is
+        post-processed or has no noise model, or the covariances of the mechanism are not known.
 
     Notes
     -----
-    The difference ``Delta = F - f_a f_b'`` of the joint frequencies from the product of their
-    margins is compared with its covariance by the delta method, at the product of the margins.
+    Let F be the matrix of the joint frequencies, and f_a and f_b its row sums and column sums. The
+    statistic compares ``Delta = F - f_a f_b'`` with its covariance matrix, which the delta method
+    provides under the hypothesis ``F = f_a f_b'``.
 
     Examples
     --------
@@ -214,19 +215,22 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
 
 
 class Departures(NamedTuple):
-    """Differences of the cells of a table from independence, and their noise."""
+    """Differences between joint frequencies and the product of their margins, and their noise.
 
-    # (d_a, d_b): the joint frequencies minus the products of the margins, as the sum of all is.
+    The differences are 0 if the two attributes are independent.
+    """
+
+    # (d_a, d_b): the joint frequencies minus the products of the margins.
     differences: np.ndarray
     std: np.ndarray  # (d_a, d_b): their standard deviations if the attributes are independent
     critical: float  # simultaneous critical value, in standard deviations
 
 
 def departures(estimate: Estimate, level: float, of: str) -> Departures:
-    """Return the differences of the cells of a table from independence, and their noise.
+    """Return a table of joint frequencies minus the product of its margins, with the noise.
 
     Shapes: estimate (1, d_a * d_b).
-    level: probability that all differences are within the noise if the attributes are
+    level: the probability that no difference exceeds the critical value if the attributes are
     independent.
     """
     ((values, covariances),) = covariances_of_rows(estimate, of, "comparison with independence")
@@ -244,7 +248,7 @@ def departures(estimate: Estimate, level: float, of: str) -> Departures:
 
 
 def from_independence(table: np.ndarray) -> np.ndarray:
-    """Return a table minus the product of its margins.
+    """Return a table of joint frequencies minus the product of its row sums and column sums.
 
     Shapes: table (d_a, d_b) -> (d_a, d_b).
     table: joint frequencies; their sum need not be 1.
@@ -254,12 +258,12 @@ def from_independence(table: np.ndarray) -> np.ndarray:
 
 
 def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[Any]]]:
-    """Return the table layout of categories that are pairs.
+    """Arrange categories that are pairs of values of two attributes in a table.
 
     Shapes: categories (d_a * d_b,) -> (d_a * d_b,).
     categories: all pairs of a value of the first attribute and a value of the second, in any order.
-    Returns: the place of each category in the table, in C order; and the values of both
-    attributes.
+    Returns: the index of the cell of each category in the table of shape (d_a, d_b), in row-major
+    order; and a pair of lists, the values of the first and of the second attribute.
     """
     pairs = categories.tolist()
     if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
@@ -269,13 +273,19 @@ def as_table(categories: np.ndarray) -> tuple[np.ndarray, tuple[list[Any], list[
             places = np.array([row[a] * len(second) + column[b] for a, b in pairs])
             return places, (first, second)
     raise ValueError(
-        "A test of independence needs all pairs of two attributes with at least two values each as "
-        f"categories, got {len(pairs):,} such as {pairs[0]!r}. Fit an oracle to two columns."
+        "A test of independence needs an estimate whose categories are all pairs of values of two "
+        f"attributes, got {len(pairs):,} categories such as {pairs[0]!r}. Fit an oracle to two "
+        "columns."
     )
 
 
 def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the margins of a table, scaled to the sum 1, and the product of their projections."""
+    """Return the margins of a table of joint frequencies, and the table for independent attributes.
+
+    The margins are the row sums and the column sums, scaled to the sum 1. The third result is the
+    outer product of both margins, after their projection to distributions.
+    Shapes: table (d_a, d_b) -> (d_a,), (d_b,), (d_a, d_b).
+    """
     total = table.sum()
     row_sums = table.sum(axis=1)
     column_sums = table.sum(axis=0)
@@ -289,7 +299,12 @@ def _margins(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _centered(x: np.ndarray, row_sums: np.ndarray, column_sums: np.ndarray) -> np.ndarray:
-    """Return J x, the difference of a table from independence to first order."""
+    """Return the linearized difference of a table from the product of its margins.
+
+    The linearization is at the margins `row_sums` and `column_sums`. It is a linear function of the
+    table, which comments call J.
+    Shapes: x (d_a, d_b), row_sums (d_a,), column_sums (d_b,) -> (d_a, d_b).
+    """
     x = x - np.outer(row_sums, x.sum(axis=0))
     return x - np.outer(x.sum(axis=1), column_sums)
 
@@ -332,9 +347,11 @@ def _independence(
 
 # -- quadratic forms --------------------------------------------------------------------------
 def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -> float:
-    """Return ``vector' M^-1 vector`` for a positive definite matrix M.
+    """Return ``vector' M^-1 vector`` for a positive definite matrix M, by conjugate gradients.
 
-    Shapes: diagonal (d,), vector (d,).
+    product: the function that multiplies M by a vector.
+    diagonal: the diagonal of M, of shape (d,), or an approximation; it only affects the speed.
+    vector: of shape (d,).
     """
     d = len(vector)
     if not np.any(vector):
@@ -349,22 +366,25 @@ def quadratic_form(product: Product, diagonal: np.ndarray, vector: np.ndarray) -
     )
     if failed:
         raise RuntimeError(
-            f"Conjugate gradients did not converge in {_STEPS} steps over {d} categories. Please "
-            "report the oracle, its parameters and the number of users."
+            f"The conjugate gradients of a Wald test did not converge in {_STEPS} steps, with {d} "
+            "categories. Please report the oracle, its parameters and the number of users."
         )
     return float(vector @ solution)
 
 
 def beyond_half_count(difference: np.ndarray, half_count: float) -> np.ndarray:
-    """Return differences after Yates's continuity correction: half a count nearer to 0."""
+    """Move each difference toward 0 by half a count, but not beyond 0 (Yates's correction).
+
+    Shapes: difference (d,) -> (d,). half_count: half a count on the scale of the differences.
+    """
     return np.sign(difference) * np.maximum(np.abs(difference) - half_count, 0)
 
 
 def sum_known(difference: np.ndarray, product: Product, variances: np.ndarray) -> float:
-    """Return the Wald statistic of a difference of frequencies with the known true sum 0.
+    """Return the Wald statistic of a difference of two distributions, whose true sum is 0.
 
     Shapes: difference (d,), variances (d,).
-    product: returns its covariance matrix Sigma times a vector.
+    product: the function that multiplies the covariance matrix Sigma of the difference by a vector.
     Because the true sum is known, the difference is replaced by its residual mu after regression
     on its own sum, `mu = delta - S (1' delta) / T` with `S = Sigma 1` and `T = 1' S`. The residual
     has the sum 0 and the covariance matrix `R = Sigma - S S' / T`. For any c > 0 let x be the

@@ -1,4 +1,4 @@
-"""Estimates of a population from groups of users with different response rates."""
+"""`poststratify` and `rake`: weights for groups of users with different response rates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _CONVERGED = 1e-9  # largest accepted distance of a margin from its target
 
 
 def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
-    """Return the estimate of a population with known shares of the groups of users.
+    """Return the estimate for a population that consists of groups with known shares.
 
     Volunteers do not represent the population, because some groups answer more often than others.
-    Weights correct this if, within each group, respondents are similar to nonrespondents. Weights
-    do not help if the decision to answer depends on the answer itself.
+    Therefore each group gets its share of the population as its weight. Weights correct the bias
+    if, within each group, respondents are similar to nonrespondents. Weights do not help if the
+    decision to answer depends on the answer itself.
 
     Privacy: costs none, if the groups are public and the shares have another source. Shares that
     depend on the private answers reveal information about them.
@@ -28,31 +29,31 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
     ----------
     estimate : FrequencyEstimate of shape (n_groups, d), or EstimateSet
         A raw estimate with a row for each group of different users, as
-        :func:`~sklearn_ldp.oracles.estimate_by_group` returns it. Each part of a set is
-        weighted.
+        :func:`~sklearn_ldp.oracles.estimate_by_group` returns it. If it is a set, the function
+        processes each part of the set.
     shares : mapping of group to float
-        The share of the population for each row, by the name of the row, for example from a census.
-        The sum of the shares is 1. A share of 0 leaves a row out.
+        For each row name, the share of the population that belongs to this group, for example from
+        a census. The sum of the shares is 1. A share of 0 leaves the row out.
 
     Returns
     -------
     FrequencyEstimate of shape (1, d), or EstimateSet
         A raw estimate with the noise of the weighted sum. Its `design_effect` is the factor by
-        which the weights increase the variance. With ``of="users"``, statements are about the
-        population with these shares and with the reporting users as groups.
-        ``of="population"`` adds the sampling of each group. The estimate has no oracle, no shards
-        and no counts, as after `combine`.
+        which the weights increase the variance. With ``of="users"``, intervals do not account for
+        the sampling of users: each group is represented exactly by its reporting users.
+        With ``of="population"``, the users of each group are a random sample of the group. The
+        estimate has no oracle, no shards and no counts, like the result of `combine`.
 
     Raises
     ------
     ValueError
-        If groups and shares do not match, the shares do not sum to 1, the rows have no names or
-        equal names, or the estimate is post-processed or has no noise.
+        If the keys of `shares` differ from the row names, the shares do not sum to 1, the rows have
+        no names or equal names, or the estimate is post-processed or has no noise model.
 
     See Also
     --------
-    rake : For known shares of single traits without known shares of their combinations.
-    combine : The same for separate estimates instead of rows.
+    rake : For traits with known shares, if the shares of their combinations are unknown.
+    combine : The weighted mean of separate estimates instead of the rows of one estimate.
 
     Notes
     -----
@@ -87,14 +88,14 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
     for group in [*names, *shares]:
         if group not in shares:
             raise ValueError(
-                f"poststratify needs the share of each row, got none of {group!r}. Add this "
-                "share, or 0 to leave the row out."
+                f"poststratify needs a share for each row, but shares has no entry for the row "
+                f"{group!r}. Add its share, or 0 to leave the row out."
             )
         if group not in names and shares[group] != 0:
             raise ValueError(
-                f"poststratify has no row of {group!r} with the share {shares[group]}, and the "
-                f"rows are {', '.join(map(repr, names[:10]))}. If no user of this group reported, "
-                "join it with a similar group before estimate_by_group."
+                f"poststratify got the share {shares[group]} for {group!r}, which is not a row of "
+                f"the estimate; its rows are {', '.join(map(repr, names[:10]))}. If no user of "
+                "this group reported, join it with a similar group before estimate_by_group."
             )
     weights = check_shares([shares[name] for name in names], len(names), "poststratify", "row")
     kept = np.flatnonzero(weights)
@@ -103,38 +104,40 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
 
 
 def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
-    """Return the estimate of a population with known shares of single traits.
+    """Return the estimate for a population in which the shares of single traits are known.
 
-    The weights of the cells (combinations of traits) are proportional to their users, with the
-    smallest change that the margins require. They are computed by iterative proportional fitting
-    [1]_ and passed to `poststratify`. The weights are correct if the probability to answer is a
-    product of one factor for each trait.
+    Traits are public properties of users, such as age and sex. Each row of the estimate is about
+    one combination of traits (a cell). A cell's weight is first proportional to its number of
+    users. Iterative proportional fitting [1]_ then scales the weights until they have the known
+    shares of each trait (the margins), and `poststratify` uses the result. The weights are correct
+    if the probability that a user answers is a product of one factor for each trait.
 
-    Privacy: the same as `poststratify`.
+    Privacy: costs none, under the conditions of `poststratify`.
 
     Parameters
     ----------
     estimate : FrequencyEstimate of shape (n_cells, d), or EstimateSet
-        A raw estimate. The names of its rows are tuples with a value of each trait, as
+        A raw estimate. Each row name is a tuple with one value for each trait, as
         :func:`~sklearn_ldp.oracles.estimate_by_group` returns it for several columns.
     margins : mapping of trait to mapping of value to float
-        The shares of the values of each trait, in the order of the columns. If two traits have the
-        same values, the keys are the numbers of their columns, 0, 1 and so on.
+        For each trait, the share of each of its values. The traits must be in the order of the
+        tuples in the row names. If two traits have the same values, use the positions 0, 1, ..
+        in these tuples as keys, instead of names of traits.
 
     Returns
     -------
     FrequencyEstimate of shape (1, d), or EstimateSet
-        The same as the result of `poststratify`.
+        The weighted estimate, with the properties of a result of `poststratify`.
 
     Raises
     ------
     ValueError
-        If the margins do not match the cells or contradict each other (the message names the margin
-        with the largest error), or for the reasons of `poststratify`.
+        If a value of a trait has no share, if no weights of the cells have all known shares (the
+        message names the trait with the largest error), or for the reasons of `poststratify`.
 
     See Also
     --------
-    poststratify : For known shares of the cells.
+    poststratify : For known shares of the combinations of traits.
 
     References
     ----------
@@ -168,8 +171,9 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
         missing = [value for value in values if value not in known]
         if missing:
             raise ValueError(
-                f"The margin {trait!r} of rake, used for column {place} of by=, has no share for "
-                f"{missing[0]!r}. Add this share, or pass the margins in the order of the columns."
+                f"rake used the shares of {trait!r} for position {place} of the row names, and "
+                f"they have no entry for the value {missing[0]!r}. Add its share, or pass margins "
+                "in the order of the row names."
             )
         name = f"rake: margin {trait!r}"
         targets.append(check_shares([known[v] for v in values], len(values), name, "value"))
@@ -179,8 +183,9 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
     if max(gaps) > _CONVERGED:
         worst = list(margins)[int(np.argmax(gaps))]
         raise ValueError(
-            f"rake misses the margin {worst!r} by {max(gaps):.3g}, because the cells do not allow "
-            "all margins. Join rare values before estimate_by_group, or leave the margin out."
+            f"rake found no weights with all known shares; the largest error is {max(gaps):.3g}, "
+            f"for {worst!r}. Join rare values before estimate_by_group, or leave this trait out of "
+            "by= and margins."
         )
     return poststratify(estimate, dict(zip(names, weights.tolist(), strict=True)))
 
@@ -188,9 +193,12 @@ def rake(estimate: Any, margins: Mapping[Any, Mapping[Any, float]]) -> Any:
 def fitted_to_margins(
     weights: np.ndarray, codes: list[np.ndarray], targets: list[np.ndarray]
 ) -> tuple[np.ndarray, list[float]]:
-    """Return weights of cells, scaled to one margin after the other, and the errors of the margins.
+    """Scale the weights of cells until they have the known shares of each trait.
 
-    Shapes: weights (n_cells,), codes (n_cells,) and targets (n_values,) of each margin.
+    Shapes: weights (n_cells,) -> (n_cells,).
+    codes: for each trait, the position of each cell's value among the values, of shape (n_cells,).
+    targets: for each trait, the known shares of its values, of shape (n_values,).
+    Returns: the weights, with the sum 1; and for each trait the largest error of a share.
     """
     gaps = [np.inf]
     for _ in range(_MOST_ROUNDS):
@@ -207,30 +215,37 @@ def fitted_to_margins(
 
 
 def _named_rows(estimate: Any, name: str) -> list[Any]:
-    """Return the distinct names of the rows of a raw estimate."""
+    """Return the row names of a raw estimate; raise ValueError if any is missing or repeated.
+
+    name: the calling function, for the message.
+    """
     refuse_without_law(estimate, name)
     names = None if estimate.row_names is None else estimate.row_names.tolist()
     if names is None or len(set(names)) < len(names):
         raise ValueError(
-            f"{name} needs an estimate with rows with distinct names, of groups of different "
-            "users. Use estimate_by_group."
+            f"{name} needs an estimate with a different name for each row, got row names "
+            f"{names!r:.80}. Use estimate_by_group to create an estimate with one row for each "
+            "group of users."
         )
     return names
 
 
 def _columns_of(margins: Mapping[Any, Any], cells: list[tuple[Any, ...]]) -> list[int]:
-    """Return the index of the column of each margin."""
+    """Return, for each trait in `margins`, the position of its values in the row names.
+
+    cells: the row names, tuples with one value for each trait.
+    """
     n_traits = len(cells[0])
     by_number = set(margins) == set(range(n_traits))
     if len(margins) != n_traits:
         raise ValueError(
-            f"rake needs a margin for each of the {n_traits} columns of by=, got {len(margins)}. "
-            "Pass one mapping for each column."
+            f"rake needs margins for the {n_traits} traits in the row names, got margins for "
+            f"{len(margins)} traits. Pass one mapping of values to shares for each trait."
         )
     known = [frozenset(margin) for margin in margins.values()]
     if not by_number and len(set(known)) < len(known):
         raise ValueError(
-            "rake cannot assign the margins to columns, because two margins have the same values. "
-            "Use the numbers of the columns as keys, as in {0: {...}, 1: {...}}."
+            "rake cannot match the margins to the row names, because two traits have the same "
+            "values. Use the positions in the row names as keys, as in {0: {...}, 1: {...}}."
         )
     return list(margins) if by_number else list(range(n_traits))

@@ -211,7 +211,10 @@ def test_what_may_not_be_said():
     assert "Whether any user has any category" in not_said(weak)
     unknown = FrequencyEstimate([[0.5, 0.5]], ["a", "b"])
     assert unknown.describe()["may_be_said"] == []
-    assert "There are no intervals: No confidence interval without a noise" in not_said(unknown)
+    assert (
+        "There are no intervals: No confidence interval is available without a noise"
+        in not_said(unknown)
+    )
     assert "low" not in unknown.describe()["rows"][0]
     lost = FrequencyEstimate([[1.0, 0.0]], ["a", "b"], NoiseModel(0.5, 0.2, 9), postprocessors="x")
     assert "There are no intervals" in not_said(lost)

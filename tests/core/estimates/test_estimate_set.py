@@ -90,7 +90,7 @@ def test_each_part_has_axes_of_its_own(estimates):
     assert displays["sex"].figure_ is displays["age"].figure_
     assert displays["sex"].ax_ is not displays["age"].ax_
     assert displays["age"].ax_.get_title() == "age"
-    with pytest.raises(ValueError, match="no part with users"):
+    with pytest.raises(ValueError, match="a part with users, got none"):
         EstimateSet({"smokes": NOBODY}).plot()
 
 
@@ -99,8 +99,11 @@ def test_each_part_has_axes_of_its_own(estimates):
     [
         (lambda part: part.top(), "no user was asked about the categories 'no', 'yes'"),
         (lambda part: part.to_series(), "no user was asked"),
-        (lambda part: part.confidence_interval(), "No confidence interval without users"),
-        (lambda part: part.detected(), "No detection without users"),
+        (
+            lambda part: part.confidence_interval(),
+            "No confidence interval is available without users",
+        ),
+        (lambda part: part.detected(), "No detection is available without users"),
     ],
 )
 def test_a_part_without_users_says_so(estimates, ask, message):
@@ -112,9 +115,9 @@ def test_a_part_without_users_says_so(estimates, ask, message):
 @pytest.mark.parametrize(
     ("parts", "error", "message"),
     [
-        ({}, ValueError, "at least one name"),
+        ({}, ValueError, "at least one entry"),
         ([SEX], ValueError, "needs a mapping"),
-        ({"sex": [0.5, 0.5]}, TypeError, "got list for 'sex'"),
+        ({"sex": [0.5, 0.5]}, TypeError, "got list for the name 'sex'"),
     ],
 )
 def test_anything_else_is_refused(parts, error, message):

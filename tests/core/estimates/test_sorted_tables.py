@@ -123,7 +123,9 @@ def test_means_are_those_of_the_raw_estimate(incomes):
         assert estimate.std("raw") == incomes.std()
         assert low[0, 0] < estimate.mean("raw")[0] < high[0, 0]
     lost = FrequencyEstimate(incomes.values, BINS, postprocessors=("Mine",))
-    with pytest.raises(ValueError, match="No mean after Mine, because .* Use the raw estimate"):
+    with pytest.raises(
+        ValueError, match="No mean is available after Mine, because .* Use the raw estimate"
+    ):
         lost.mean()
 
 
