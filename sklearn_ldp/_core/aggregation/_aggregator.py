@@ -246,9 +246,10 @@ class Aggregator:
             self._refusals.append(refusal)
 
     def _is_known(self, header: Header) -> bool:
-        """Whether a file is a repeat, from its header; raise unless repeats are ignored.
+        """Return whether a file can be skipped because its header shows that it was counted before.
 
-        Return False if the header is not enough to decide. Refuse a file beyond a cap.
+        Return False if the header is not enough to decide. Raise RefusedBatchError if the number of
+        reports violates a limit, or if the batch was counted before and repeats are not ignored.
         """
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
@@ -276,7 +277,7 @@ class Aggregator:
 
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
-        """Record the refusal of a batch in the summary, and raise it again."""
+        """Record a RefusedBatchError of the block in the summary, and raise the error again."""
         try:
             yield
         except RefusedBatchError as error:
@@ -474,7 +475,10 @@ class Aggregator:
 
     @classmethod
     def _open(cls, path: str | PathLike[str], oracle: Any, **options: Any) -> Aggregator:
-        """Return an aggregator with its state at `path`, whether the file exists yet or not."""
+        """Return the aggregator in the checkpoint at `path`.
+
+        If there is no file, return an empty one.
+        """
         try:
             result = cls.load(path, oracle, **options)
         except FileNotFoundError:

@@ -188,7 +188,10 @@ def _collecting(
 
 
 class _Work:
-    """An aggregator to which batches are added step by step, and its checkpoint if there is one."""
+    """An aggregator, to which batches are added one by one, and the path of its checkpoint.
+
+    The path is None if there is no checkpoint.
+    """
 
     def __init__(
         self,
@@ -493,7 +496,9 @@ def _in_order(
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
-            remedy = "if memory was short, split the file or start larger workers, and add it again"
+            remedy = (
+                "if they had too little memory, split the file or use larger workers, and retry"
+            )
             finished_results = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
         elif error is not None:
             raise error
