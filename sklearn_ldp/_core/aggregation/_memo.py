@@ -131,7 +131,7 @@ class BaseClient:
         return [self._part, *numbers, *[0] * (width - 1 - len(numbers))]
 
     def _report(self, row: list[int]) -> np.ndarray:
-        """Return the report in the form that `privatize` returns."""
+        """Return the report in a list of integers from the file, in the form of `privatize`."""
         field, *more = self._protocol.mechanism.report_fields
         is_row = more or field.width is not None
         return self._protocol.mechanism.as_reports([row] if is_row else row)
@@ -212,7 +212,11 @@ class BaseClient:
         return entries
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can belong to such a client; the digest has no key."""
+        """Return whether the entries of a file can come from a client like this one.
+
+        They are checked, because anyone can compute the digest of the file. The errors ValueError,
+        KeyError, TypeError and AttributeError also mean that the entries are not valid.
+        """
         raise NotImplementedError
 
     @contextmanager

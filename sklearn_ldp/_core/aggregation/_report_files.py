@@ -365,7 +365,7 @@ Columns = list[np.ndarray]
 
 
 class Shuffle(AbstractContextManager["Shuffle"]):
-    """Collect columns piece by piece, and return their rows in uniformly random order."""
+    """Collect reports piece by piece as columns, and return all reports in random order."""
 
     # Few rows are shuffled in memory. Many rows are dealt at random to the buckets of a temporary
     # file, and each bucket is shuffled by itself. Then all orders are equally likely, because this

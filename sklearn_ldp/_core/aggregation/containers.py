@@ -1,4 +1,4 @@
-"""Containers of reports as chunks of integers, and reports as columns that are stored exactly."""
+"""Conversion of reports from containers to integer arrays, and from arrays to stored columns."""
 
 from __future__ import annotations
 
