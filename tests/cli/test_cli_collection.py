@@ -365,7 +365,7 @@ def test_a_key_file_signs_and_checks(folder, capsys):
     assert "b.parquet is refused: it is not signed" in out
     estimate = ["estimate", "state.npz", "--categories", "domain.txt"]
     assert main([*estimate, *key]) == 0
-    assert "is signed and its key is missing" in said(capsys, *estimate, code=1).err
+    assert "is signed, but no key was passed" in said(capsys, *estimate, code=1).err
     assert add_up("reports", "--key-file", "short") == 1
     assert "--key-file short: a key has at least 16 bytes, got 2" in capsys.readouterr().err
 

@@ -229,7 +229,7 @@ def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
         tally_file(content, ALL_EQUAL, format="parquet")
     # The negative control: within the limit the same file gets as far as its digest.
     monkeypatch.undo()
-    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+    with pytest.raises(RefusedBatchError, match="digest of the reports differs"):
         tally_file(content, ALL_EQUAL, format="parquet")
 
 
@@ -249,10 +249,10 @@ def count_rows(monkeypatch):
 def test_more_reports_than_a_file_can_hold_are_not_read(oracle, monkeypatch):
     """The negative control: as many as its bytes allow are read, and refused by their digest."""
     seen = count_rows(monkeypatch)
-    with pytest.raises(RefusedBatchError, match=r"promises 200000 reports in \d+ bytes"):
+    with pytest.raises(RefusedBatchError, match=r"claims 200000 reports in \d+ bytes"):
         tally_file(bomb(oracle, 200_000), oracle, format="parquet")
     assert not seen
-    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+    with pytest.raises(RefusedBatchError, match="digest of the reports differs"):
         tally_file(bomb(oracle, 30), oracle, format="parquet")
     assert sum(seen) == 30
 
@@ -260,7 +260,10 @@ def test_more_reports_than_a_file_can_hold_are_not_read(oracle, monkeypatch):
 def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
     seen = count_rows(monkeypatch)
     n = 3 << 20  # more than a row group of write_reports
-    for group, match in ((1 << 20, "do not have the digest"), (n, "promises 3145728 reports in")):
+    for group, match in (
+        (1 << 20, "digest of the reports differs"),
+        (n, "claims 3145728 reports in"),
+    ):
         content = bomb(ALL_EQUAL, n, group)
         if group == n:
             monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.GROUP_BYTES", 10_000)

@@ -248,7 +248,7 @@ def _counted(batch: str, description: str) -> RepeatedBatchError:
 
     The package cannot decide which lines are repeats.
     """
-    text = f"This collection has counted {description}: each report counts once."
+    text = f"This collection has counted {description}. Each report counts once."
     remedy = "Count a file only when it is complete, and write each batch to its own file."
     return RepeatedBatchError(f"{text} {remedy}", batch)
 

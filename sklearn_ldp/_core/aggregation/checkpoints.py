@@ -50,7 +50,7 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Content of a checkpoint: a tally, the last refusals, and numbers of repeats and refusals."""
+    """Content of a checkpoint: a tally, the refused batches, and counts of repeats and refusals."""
 
     tally: Tally
     n_repeats: int

@@ -78,7 +78,10 @@ class Format(NamedTuple):
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """Return the number of reports that are written together."""
+    """Return the number of reports in a group of a new file.
+
+    A group is a row group of Parquet, or a record batch of Arrow.
+    """
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
 
 
