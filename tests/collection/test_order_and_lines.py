@@ -519,7 +519,7 @@ def test_a_signed_checkpoint_asks_for_its_key(tmp_path):
     content[len(content) // 2] ^= 1
     state.write_bytes(content)
     with pytest.raises(
-        CheckpointError, match="damaged or cut short.*restore an earlier checkpoint"
+        CheckpointError, match="damaged or truncated.*restore an earlier checkpoint"
     ):
         Aggregator.load(state, YES_NO)
 

@@ -1,4 +1,7 @@
-"""Warnings if users may spend more privacy than expected; a seed marks a simulation."""
+"""Warnings if users may spend more privacy than expected.
+
+No warning is given for simulations, which have a seed.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ _fitted: set[str] = set()  # the families of all clones that have been fitted
 
 
 class PrivacyWarning(UserWarning):
-    """Warning that a call spends users' privacy unexpectedly."""
+    """Warning that a call spends users' privacy budget unexpectedly."""
 
 
 def warn_once(message: str, category: type[Warning], about: str) -> None:
-    """Warn, unless this process has warned about the same subject, even for another object."""
+    """Give a warning, unless this process has already given a warning about the same subject.
+
+    The subject is the text `about`.
+    """
     if about not in _given:
         warnings.warn(message, category, stacklevel=4)
         _given.add(about)  # not reached if warnings are errors
@@ -41,7 +47,7 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
 
 
 def makes_pandas() -> bool:
-    """Return whether a transformer that is configured for pandas is joining estimates."""
+    """Return whether the calling transformer joins estimates and is configured for pandas."""
     # The transformer is two frames above. ColumnTransformer, for instance, would use the index of
     # the users for an array of one row.
     caller = sys._getframe(2).f_locals.get("self")
@@ -63,10 +69,10 @@ def refuse_memory(name: str) -> None:
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
         if isinstance(frame.f_locals.get("self"), MemorizedFunc):
             raise ValueError(
-                f"{name} refuses memory= (of a Pipeline, or joblib.Memory), because the cache "
-                "would write raw values to a disk, and would return the first collection again. "
-                'Omit memory=, cache the results of reports (input="reports"), or set random_state '
-                "for a simulation."
+                f"{name} cannot be cached (by memory= of a Pipeline, or by joblib.Memory), "
+                "because the cache would write raw values to disk, and would return the first "
+                "collection again. Leave out memory=, cache only results of reports "
+                '(input="reports"), or set random_state for a simulation.'
             )
         frame = frame.f_back
 
@@ -90,15 +96,17 @@ def warn_of_learned(
     Parameters
     ----------
     name : str
-        Class of the learner.
+        Name of the class that learns from the values.
     part : str
-        The learned part, such as "the domain".
+        The object that is learned, such as "the domain".
     parameter : str
-        The parameter that declares this part.
+        The parameter in which the user can declare this object instead.
     random_state : object
-        None if the users are real.
+        The `random_state` of the learner. If it is not None, this is a simulation, and there is no
+        warning.
     is_repeated : bool, default=False
-        Whether the learner is a clone. A search fits many clones, and only one of them warns.
+        Whether the learner is a clone. A search fits many clones, of which only the first one
+        warns.
     """
     if random_state is not None:
         return
@@ -113,7 +121,10 @@ def warn_of_learned(
 
 
 class WatchesRefits:
-    """Mixin of learners that read values: it warns if clones of a learner are fitted repeatedly."""
+    """Mixin of estimators that read raw values.
+
+    It warns if several clones of an estimator are fitted.
+    """
 
     # A search fits a clone for each fold and candidate, mostly to the same users, so it spends
     # epsilon many times; only the clones themselves can detect this.
@@ -127,14 +138,18 @@ class WatchesRefits:
         return clone
 
     def _warn_of_refit(self, random_state: Any) -> None:
-        """Record a fit to values; at the second fit in a family of clones, warn once."""
+        """Record that a clone is fitted to raw values.
+
+        Warn once at the second fit of clones of the same estimator.
+        """
         if random_state is not None or self._family is None:
             return
         if self._family in _fitted:
             warn_once(
-                f"A clone of this {type(self).__name__} is fitted again. In searches users spend "
-                "epsilon for every candidate and every fold. For a simulation set random_state. "
-                "For real users collect once, and search with reports.",
+                f"A clone of this {type(self).__name__} is fitted again, so users spend epsilon "
+                "again. A search does so for every candidate and every fold. For a simulation, "
+                "set random_state. For real users, collect reports once, and search with these "
+                "reports.",
                 PrivacyWarning,
                 self._family,
             )

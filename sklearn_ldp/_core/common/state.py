@@ -1,4 +1,4 @@
-"""The state of an object in its copies and pickles."""
+"""The state of an object that its copies and pickles contain."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class ItemDomain(Domain, tag="item-domain"):
         return [item_rows(X, name)]
 
     def places_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the item number (from 1 on) in each entry of the codes; 0 means no item."""
+        """Return the item numbers, counted from 1, in the codes of answers. 0 means no item."""
         return codes
 
     def _n_clipped(self, columns: list[Any]) -> int:

@@ -631,12 +631,12 @@ def lists_of(categories: Any, name: str) -> list[CategoryList]:
 
 
 def _is_column(column: Any) -> bool:
-    """Return whether an element of `categories` is itself a list of a column's categories."""
+    """Return whether an element of `categories` is itself a list of the categories of a column."""
     return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
 
 
 def one_list(categories: Any, name: str) -> CategoryList:
-    """Return the list of categories of one column, from any form that `Domain` accepts."""
+    """Return the CategoryList of one column, from any description that `Domain` accepts."""
     if hasattr(categories, "_encode_columns"):  # a Domain
         factors = categories._factors
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)

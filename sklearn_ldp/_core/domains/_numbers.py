@@ -43,12 +43,15 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
 
     @property
     def stand_in(self) -> float:
-        """The value that replaces an invalid or missing number: the middle of the bounds."""
+        """Return the middle of the bounds, which replaces an invalid or missing number."""
         return self.bounds[0] / 2 + self.bounds[1] / 2
 
     @property
     def digest(self) -> str:
-        """SHA-256 hash of the bounds and the number of grid points, the same on every machine."""
+        """Return the SHA-256 hash of the bounds and the number of grid points.
+
+        It is the same on every machine.
+        """
         return list_digest([("numbers", *self._key)])
 
     @property

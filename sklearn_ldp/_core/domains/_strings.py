@@ -47,7 +47,7 @@ class StringCoder(ABC):
 
 
 class NumberCoder(StringCoder):
-    """Encodes a string as a number with its letters as digits, and writes this number in base g."""
+    """Reads the letters of a string as digits of a large number, and writes it in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
         self.base: int = n_letters + 1

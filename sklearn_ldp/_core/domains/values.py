@@ -298,7 +298,10 @@ class LevelColumn:
 
 
 def by_levels(column: Any) -> LevelColumn | None:
-    """Return a column of levels or of text as a LevelColumn; None for other columns."""
+    """Return a categorical or text column of pandas, polars or Arrow as a LevelColumn.
+
+    Return None for other columns.
+    """
     dtype: Any = getattr(column, "dtype", None)
     if hasattr(dtype, "ordered") and getattr(dtype, "categories", None) is not None:  # pandas'
         categorical = getattr(column, "array", column)
