@@ -232,7 +232,7 @@ def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
     them.
     """
     more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
-    remedy = 'Leave the batch out, or pass on_repeat="ignore".'
+    remedy = 'Leave the batch out, or pass on_repeat="ignore" (--on-repeat ignore).'
     if n_others:
         remedy = (
             f"Its tally also contains {n_others} other batches, which cannot be separated from it. "

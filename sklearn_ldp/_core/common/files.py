@@ -109,7 +109,7 @@ def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
     file = open(place, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        problem = "no regular file: save its content to a regular file, or pass an open file"
+        problem = "not a regular file. Save its content to a regular file, or pass an open file"
         raise OSError(errno.EINVAL, problem, place)
     return file
 
@@ -428,7 +428,7 @@ def hidden_cells() -> Iterator[None]:
     except (ValueError, OSError, ImportError, MemoryError):
         raise
     except Exception as error:  # a bug of the package, with a message that may contain a cell
-        hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
+        hidden = f"{type(error).__name__}: the message is hidden, because it may show a value"
         raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
     finally:
         _are_cells_hidden.reset(token)

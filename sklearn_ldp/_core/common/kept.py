@@ -124,7 +124,7 @@ def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
 
 
 def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any) -> Any:
-    """Return the object of a file, after the checks of its version and its digest."""
+    """Return the object in a file, after checking the format, version and digest of the file."""
     if header["format"] == _CHECKPOINT_FORMAT:
         raise _RefusedError(
             "is a checkpoint of a data collection, not an estimate. Read it with "
@@ -132,8 +132,8 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
         )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
         raise ValueError(
-            f"it has version {header['version']!r:.80}, but this release reads only versions 1 "
-            f"and {_VERSION}. Load it with the release that wrote it"
+            f"it has the format {header['format']!r:.80}, version {header['version']!r:.80}, but "
+            f"this release reads only versions 1 and {_VERSION} of the format {_FORMAT!r}"
         )
     names = {_name_of(made): made for made in classes}
     if header["version"] == 1:
@@ -144,7 +144,7 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
 
 
 def _checkpoint_call(header: dict[str, Any]) -> str:
-    """Return the call that reads a checkpoint, with the options that its header claims."""
+    """Return the text of a call that reads a checkpoint, with the options in its header."""
     claims = header.get("configuration")
     claims = claims if isinstance(claims, dict) else {}
     name = claims.get("oracle")
@@ -177,7 +177,7 @@ def _names_of_version_1() -> dict[str, Any]:
 
 
 class _RefusedError(Exception):
-    """A file is a checkpoint, or contains a class that the caller did not pass."""
+    """Error for a file that is a checkpoint or contains an unknown class."""
 
 
 class _Writer:
@@ -215,7 +215,10 @@ class _Writer:
         return {"object": len(self.objects) - 1}
 
     def _object(self, x: Any) -> list[Any]:
-        """Return a class, the arguments of its instance, and the state of the instance."""
+        """Return a list that describes an object.
+
+        It contains the class, the arguments of the class, and the state of the object.
+        """
         name = _name(type(x))
         if isinstance(x, BaseEstimator):  # its parameters: an unfitted copy
             return [name, self.form(x.get_params(deep=False))]

@@ -22,5 +22,5 @@ def import_library(name: str, library: str) -> Any:
     try:
         return import_module(library)
     except ImportError as error:
-        text = f"{name} needs {library}. Run: pip install 'sklearn_ldp[data]'."
+        text = f"{name} needs {library}. Run pip install 'sklearn_ldp[data]'."
         raise ImportError(text) from error

@@ -40,7 +40,7 @@ def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None)
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Give each distinct warning of a block once, at its end."""
+    """Collect the warnings of a block, and give each distinct warning once at the end."""
     # Outside of the main thread the warnings are not caught, because Python changes the filters of
     # warnings for all threads.
     caught: list[Warning] = []

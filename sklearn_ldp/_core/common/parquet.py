@@ -60,7 +60,10 @@ def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
 
 
 def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
-    """Read a value in Thrift's compact protocol."""
+    """Return a value in Thrift's compact protocol, read at the present position of a file.
+
+    A struct is returned as a dict. Its keys are pairs of the number and the type of a field.
+    """
     # Arrow skips fields of other types, and uses the last of several equal fields. Honest files
     # have neither equal fields nor explicit numbers of fields. Both are errors here, so that Arrow
     # and this function read the same content.
@@ -134,7 +137,7 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
 
 
 def page_header(data: bytes) -> tuple[int, int, int]:
-    """Return the unpacked and the packed size of a page, and the length of its header."""
+    """Return the unpacked and the packed size of a page, and the size of its header, in bytes."""
     # Arrow has no function that reads the header, and does not check the header: it unpacks a whole
     # page for one report, and 8 kB of zeros to 268 MB.
     file = BytesIO(data)

@@ -34,7 +34,7 @@ def warn_once(message: str, category: type[Warning], about: str) -> None:
 
 
 def warn_of_output(transformer: Any, container: str | None = None) -> None:
-    """Warn once that the output is an estimate, if scikit-learn is configured for data frames."""
+    """Warn once that a transformer returns estimates, if it is configured for data frames."""
     # container: the requested container. If None, the configuration of the transformer, or the
     # global configuration.
     if (container or _get_output_config("transform", transformer)["dense"]) != "default":
@@ -56,7 +56,7 @@ def makes_pandas() -> bool:
 
 
 def refuse_memory(name: str) -> None:
-    """Raise ValueError if `joblib.Memory` runs the calling method, directly or in a Pipeline."""
+    """Raise ValueError if `joblib.Memory` caches the call of the calling method."""
     # joblib writes the arguments of a cached call to the disk, after the call. Only an error
     # during the call prevents this. Neither joblib nor scikit-learn passes the method any sign of
     # the cache, and the same arguments come without a cache. So the callers are the only source
@@ -78,7 +78,10 @@ def refuse_memory(name: str) -> None:
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
-    """Warn once if the epsilon of real users (without a seed) is too large to protect them."""
+    """Warn once if epsilon is too large to protect users.
+
+    No warning is given if `random_state` is not None, because this is a simulation.
+    """
     if random_state is None and epsilon > HARDLY_ANY:
         warn_once(
             f"{name} with epsilon={epsilon:g} protects no user: a report may be e**epsilon times "

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A bar on a terminal if tqdm is installed, otherwise one line per step."""
+    """A progress bar on a terminal with tqdm installed, otherwise lines of text."""
 
     # n_steps: number of times that `step`, or `finish`, will be called.
     # stream: where to show the progress; None is stderr.

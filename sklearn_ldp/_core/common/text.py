@@ -26,7 +26,7 @@ _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
 
 
 def kind_of(value: Any) -> str:
-    """Return the type and the length of a value that must not be shown."""
+    """Return the type and the length of a value as text, for errors that must not show it."""
     length = f" of length {len(value)}" if hasattr(value, "__len__") else ""
     return f"{type(value).__name__}{length}"
 
@@ -68,7 +68,10 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
 
 
 def is_category(cell: object) -> bool:
-    """Return whether a cell is a category: an integer, or a text without NUL that is not empty."""
+    """Return whether a cell of a file can be a category.
+
+    A category is an integer, or a non-empty text without NUL.
+    """
     # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
     return type(cell) is int or (type(cell) is str and cell != "" and "\0" not in cell)
 
@@ -93,7 +96,7 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
 
 
 def integer_array(integers: Sequence) -> np.ndarray:
-    """Return integers as int64 or uint64, or as objects if neither type includes all of them."""
+    """Return integers as an int64 or uint64 array, or as objects if they do not fit."""
     for dtype in (np.int64, np.uint64):
         with suppress(OverflowError):
             return np.array(integers, dtype=dtype)
