@@ -44,7 +44,7 @@ _HEADERS = {
 
 
 class Question(NamedTuple):
-    """The question of a page, the origins that may post answers, and the access to results."""
+    """The question on the page, the origins of pages that may post, and access to the results."""
 
     text: str
     name: str  # key under which browsers store their report

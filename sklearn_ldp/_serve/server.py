@@ -22,7 +22,7 @@ _WORK_SECONDS = 30.0  # for a request and its answer, even if the client reads i
 
 
 class _TimedConnection(H11Protocol):
-    """A connection that closes if headers arrive late, or the answer is not read in time."""
+    """A connection that is closed if headers arrive too late or a response is read too slowly."""
 
     _timer: Any = None
 
@@ -74,7 +74,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to `serve`, which seals the held reports afterwards."""
+        """Do not handle signals here. `serve` handles them, and then seals the last reports."""
         yield
 
     def stop(self, number: int, _: Any = None) -> None:

@@ -25,7 +25,10 @@ class LostError(Exception):
 
 
 def shuffled(n: int) -> list[int]:
-    """All integers below n in uniformly random order, from the system's secure source."""
+    """Return the integers from 0 to n - 1 in uniformly random order.
+
+    The random bits come from the secure source of the operating system.
+    """
     # Two of n random keys agree with a probability of about n**2 / 2**65.
     return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable").tolist()
 

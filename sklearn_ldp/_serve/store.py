@@ -1,4 +1,4 @@
-"""The store of a server: reports on disk before they are acknowledged, and sealed batches."""
+"""The store of a server, which writes reports to disk before they are acknowledged."""
 
 from __future__ import annotations
 
@@ -66,14 +66,15 @@ class _Unsealed(NamedTuple):
 
 
 class Store:
-    """Reports of one collection in a folder; each is stored once, even if it is posted repeatedly.
+    """The reports of one collection in a folder. Each report is stored only once.
 
-    One thread, the committer, collects all waiting posts, writes their reports to random free
-    slots, waits for the disk once, and acknowledges the posts. Another thread seals full files in
-    three steps: it writes the tags of the reports, then writes the batch under the id that the file
-    of slots had from its beginning, and then removes the file of slots. After a crash between two
-    steps all steps are repeated, with the same result. The next start compares the folder with a
-    list of its batches.
+    One thread, the committer, collects all waiting requests, writes their reports to random free
+    slots of a file, waits for the disk once, and acknowledges the requests. Another thread seals
+    full files, that is, it converts them to batches, in three steps. It writes the tags, which
+    identify the reports. Then it writes the batch, under the id that the file of slots had from its
+    beginning. Then it removes the file of slots. If the server stops between two steps, the next
+    start repeats all steps, with the same result. Each start compares the files in the folder with
+    a list of batches.
     """
 
     # deliver: called with pairs of a ticket and an outcome. The outcome is "" if all reports are on

@@ -399,7 +399,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch
     options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
     assert main(["serve", *options, "1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is of another collection: epsilon 2.0 instead of 1.0. Choose another --folder" in line
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Pass another --folder" in line
     (kept / "salt").write_bytes(b"")
     assert main(["serve", *options, "2"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
