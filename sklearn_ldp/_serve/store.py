@@ -346,7 +346,7 @@ class Store:
         return outcomes
 
     def _checked(self, posts: list[Post]) -> list[Any]:
-        """Return the reports of each post in canonical form, or the reason for their refusal."""
+        """Return, for each request, its reports in canonical form, or the reason of a refusal."""
         try:
             rows = [row for post in posts for row in post.reports]
             checked = self.protocol.check(np.array(rows, dtype=np.int64))

@@ -175,7 +175,7 @@ def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
 
 
 def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
-    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d)."""
+    """Yield the log-likelihoods of all values after each round, of shape (n_users, d)."""
     # The likelihood of a value is divided by the probability of the reports if none of them is
     # permanent. The ratio is 1 plus a sum over the distinct reports y. A summand is f(y), the
     # probability that y is the permanent report of the value, times R(y)**m - 1. Here m counts

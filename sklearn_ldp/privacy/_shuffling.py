@@ -214,7 +214,10 @@ def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
 
 
 def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
-    """Return, for each question, its blanket and the probability that a user is asked it."""
+    """Return, for each question, its `_Blanket` and the probability that a user is asked it.
+
+    The key is None for an oracle, and for a survey in which each user answers several questions.
+    """
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
     if not hasattr(oracle, "questions") or mechanism.n_drawn > 1:
@@ -303,7 +306,11 @@ def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> 
 def _positive_sums(
     places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
-    """Return the mean of max(sum, 0) for a sum of n terms, and a bound on its rounding error."""
+    """Return the mean of max(sum, 0) for a sum of n random terms, and its maximum rounding error.
+
+    A term has the values `places` with the probabilities `chances`, and is 0 otherwise. `size` is
+    the number of points of the Fourier transform, and `top` is the largest sum.
+    """
     # The values are positions on a circle of `size` points.
     rough = np.zeros(size)
     rough[0] = 1 - chances.sum()

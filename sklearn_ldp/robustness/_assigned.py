@@ -222,7 +222,7 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
 
 
 def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
-    """Map each text to a number below `high`; all numbers have the same probability."""
+    """Return a pseudorandom integer from 0 to high - 1 for each text, without bias."""
     limit = (1 << 64) // high * high - 1  # the largest word that is accepted
     draws = np.empty(len(texts), dtype=np.int64)
     left = np.arange(len(texts))

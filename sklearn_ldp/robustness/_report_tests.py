@@ -215,7 +215,11 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
-    """Group neighboring sizes into classes, and return the class of each size."""
+    """Group neighboring sizes of reports into classes for a chi-square test.
+
+    The size of a report is the number of categories that it supports, and `law` contains the
+    probability of each size. Return the index of the class of each size.
+    """
     # Classes are narrow at both ends of the distribution, because fake reports may be there. No
     # class has too few expected reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)

@@ -150,7 +150,7 @@ def test_one_process_and_one_collection_at_a_time(tmp_path):
         opened(tmp_path, oracle=GRR(1.0, categories=COLOURS))
     (tmp_path / ".serve" / "x.slots").write_bytes(b"{}")
     with pytest.raises(
-        ValueError, match="not a file of reports \(slots\) that this release can read"
+        ValueError, match=r"not a file of reports \(slots\) that this release can read"
     ):
         opened(tmp_path)
 

@@ -521,7 +521,7 @@ def test_attributes_have_the_types_that_their_class_declares():
     tags.check_types(view)
     for columns in ([0, 1], (0, 0.5), ("a",), 3, None):
         with pytest.raises(
-            ValueError, match="the columns of a QuestionView does not have the type"
+            ValueError, match="the attribute columns of a QuestionView does not have the type"
         ):
             tags.check_types(replace(view, columns=columns))
 
