@@ -299,7 +299,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """While the block runs, raise `Terminated` if the process receives SIGTERM or SIGHUP."""
+    """While the `with` block runs, raise `Terminated` on the signals SIGTERM and SIGHUP."""
     # After the first signal, further signals do not interrupt the saving in the block. A signal
     # that was ignored at the start of the process, such as SIGHUP under nohup, stays ignored.
     if threading.current_thread() is not threading.main_thread():

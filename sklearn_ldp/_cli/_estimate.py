@@ -315,7 +315,7 @@ def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]
 
 
 def _raw_estimate(arguments: argparse.Namespace, path: Path) -> Any:
-    """Return the raw estimate of a file.
+    """Return the raw estimate from a file.
 
     For a checkpoint, the file determines the oracle and the round. For values, the collection is
     simulated.

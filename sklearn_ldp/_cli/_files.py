@@ -236,7 +236,7 @@ def _check_default_header(source: Source, tally: Counter, codes: Codes | None) -
 def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
     """Return whether the first line probably is a header.
 
-    It is one if it occurs once, other lines are repeated, and it is not a number among numbers.
+    It is one if it occurs once, other lines are repeated, and it is not a number like other lines.
     """
     if tally.total() == len(tally):  # all lines are distinct, so a header cannot be recognized
         return False

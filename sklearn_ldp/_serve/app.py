@@ -177,7 +177,11 @@ class App:
         origin = headers.get("origin")
         is_own = origin is None or _parts(origin).netloc == headers.get("host", "")
         if not is_own and origin not in question.origins:
-            raise RequestError(403, "This server refuses requests from pages of other origins.")
+            raise RequestError(
+                403,
+                "This server refuses requests from pages of other origins. Use the page of this "
+                "server, or start the server with --origin.",
+            )
         if scope["method"] == "OPTIONS":
             allowed = {
                 "access-control-allow-methods": method,

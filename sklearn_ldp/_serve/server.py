@@ -74,7 +74,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Do not handle signals here. `serve` handles them, and then seals the last reports."""
+        """Do not handle signals here. `serve` handles them, and then stores the last reports."""
         yield
 
     def stop(self, number: int, _: Any = None) -> None:

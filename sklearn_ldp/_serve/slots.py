@@ -108,7 +108,10 @@ class Slots(NamedTuple):
         return cls._make([path, *parts, os.open(path, os.O_RDWR | _BINARY)])
 
     def write(self, slot: int, tag: bytes, record: bytes) -> None:
-        """Write a report and its tag to a slot. Call `sync` to ensure that it is on disk."""
+        """Write a report and its tag, a hash of its nonce, to a slot.
+
+        Call `sync` to ensure that it is on disk.
+        """
         content = tag + record
         content += zlib.crc32(content).to_bytes(_CRC)
         place = _HEAD + slot * len(content)
@@ -136,7 +139,8 @@ class Slots(NamedTuple):
     def read(self) -> tuple[list[int], np.ndarray, np.ndarray]:
         """Return the positions, the tags and the records of the completely written slots.
 
-        The positions are a list, and the arrays have the shapes (n,) and (n, width).
+        A record is a report as bytes. The positions are a list, and the arrays have the shapes (n,)
+        and (n, width).
         """
         size = _TAG + self.width + _CRC
         with open_regular(self.path) as file:

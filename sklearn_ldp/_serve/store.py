@@ -200,7 +200,7 @@ class Store:
         return messages
 
     def close(self) -> str:
-        """Acknowledge waiting requests, and seal the last reports if there are enough.
+        """Acknowledge waiting requests, and write the last reports as a batch if there are enough.
 
         Return a sentence that describes the last reports.
         """
@@ -231,7 +231,7 @@ class Store:
     def submit(self, post: Post) -> None:
         """Queue the reports of a request for writing.
 
-        `deliver` is called with the outcome later.
+        When they are on disk or refused, the store calls its function `deliver`.
         """
         self._queue.put(post)
 
@@ -307,7 +307,7 @@ class Store:
     def _waiting(self) -> list[Post | None]:
         """Return all waiting requests, after at most a second.
 
-        None in the list ends the committer.
+        If the list contains None, the thread that writes reports must end.
         """
         posts = []
         try:
@@ -322,7 +322,7 @@ class Store:
     def _commit(self, posts: list[Post]) -> list[tuple[Any, Any]]:
         """Write the new reports of some requests, and wait until they are on disk.
 
-        Return a list of pairs of a request's ticket and its outcome.
+        Return pairs of the ticket of a request, which identifies it, and the outcome.
         """
         outcomes = list[tuple[Any, Any]]()
         new_rows = list[np.ndarray]()
@@ -411,7 +411,10 @@ class Store:
         self._spare = self._later(self._new)
 
     def _turn(self) -> None:
-        """Seal the current file of slots in the other thread, and continue with the next file."""
+        """Start to write to the next file of slots.
+
+        The other thread converts the full file to a batch.
+        """
         spare = self._spare.result(_RETRY_SECONDS)  # raises OSError if there is no spare file
         self._note({spare.batch_id: None})
         self._present.sync()
@@ -432,7 +435,7 @@ class Store:
         )
 
     def _later(self, work: Callable[..., Any], *args: Any) -> Future:
-        """Run a function in the thread that seals files, and return its Future.
+        """Run a function in the thread that converts files to batches, and return its Future.
 
         The function is repeated as long as the disk is full.
         """

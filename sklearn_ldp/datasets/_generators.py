@@ -225,8 +225,8 @@ def sample_counts(
             "sample_counts: counts must be a 1D array of non-negative integers, got "
             f"dtype {counts.dtype} and shape {counts.shape}"
             + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
-            + ". If you have frequencies, multiply them by the number of people, round them, and cast "
-            "them to np.int64."
+            + ". If you have frequencies, multiply them by the number of people, round them, and "
+            "cast them to np.int64."
         )
     population = sum(counts.tolist())  # Python integers: int64 could overflow
     if population >= _MAX_POPULATION:

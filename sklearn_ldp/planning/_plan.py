@@ -507,9 +507,9 @@ class Plan:
 
     # -- shared by the methods ----------------------------------------------------------------
     def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
-        """Return the result of a function of the plan of one column.
+        """Apply a function to the plan of each column.
 
-        For a survey, return a dict with the result for each column.
+        Return a dict of the results for a survey, and the single result for an oracle.
         """
         results = {name: compute(column) for name, column in self._columns.items()}
         return results if self._is_survey else results[None]
@@ -579,7 +579,7 @@ class _Column:
 
     @cached_property
     def half_count(self) -> float:
-        """Return the smallest change of an answer by half a report, with one user.
+        """Return the smallest amount by which half a report changes an answer, with one user.
 
         It is the continuity correction of the intervals.
         """
@@ -660,7 +660,10 @@ class _Column:
         return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
 
     def _variance(self, signs: list[float], first: list[float], of: str) -> float:
-        """Return the variance of a sum of the first categories' frequencies with signs."""
+        """Return the variance of a sum of the first frequencies times `signs`, with one user.
+
+        If `of` is "population", it includes the variance of drawing the users.
+        """
         places = ([0] * len(signs), range(len(signs)))
         row = sparse.csr_array((signs, places), shape=(1, self.domain.size))
         frequencies = self._rest(first)
@@ -730,7 +733,7 @@ class _Statement:
         return ndtr((self.gap * root - self.bar * self.null_std) / self.std)
 
     def root(self, power: float) -> float:
-        """Return the square root of the number of users that gives the test this power."""
+        """Return the square root of the number of users for which the test has this power."""
         root = (self.bar * self.null_std + float(ndtri(power)) * self.std) / self.gap
         return max(root, 0.0)
 

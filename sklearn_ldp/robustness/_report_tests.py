@@ -242,7 +242,8 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
     """Test the sizes of reports if the distribution of the sizes depends on users' values.
 
-    `counts` contains the number of reports of each possible value.
+    The size of a report is the number of categories that it supports. `counts` contains the number
+    of reports of each possible value.
     """
     n = int(counts.sum())
     d = channel.n_categories

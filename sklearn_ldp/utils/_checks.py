@@ -418,7 +418,7 @@ def _assert_laws(laws: list[_Law]) -> None:
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert that no report is over exp(epsilon) times likelier for one record than another."""
+    """Assert that no report is over exp(epsilon) times as likely for one record as for another."""
     # Two records may differ in every column. The maximum ratio over all pairs of records must not
     # exceed exp(epsilon), and must not be smaller by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
@@ -508,7 +508,7 @@ class _Enumeration:
 
     @classmethod
     def of(cls, oracle: BaseOracle) -> _Enumeration:
-        """Return the enumeration of an oracle with four categories."""
+        """Return the enumeration of all reports of an oracle with four categories."""
         return cls(_enumerable(oracle), np.arange(_SMALL))
 
     def support_probability(self, i: int, j: int) -> Fraction:
@@ -746,10 +746,7 @@ class _Case(NamedTuple):
 
 
 def _case(oracle: Any) -> _Case:
-    """Return test data for an oracle.
-
-    They depend on whether it collects categories, columns or numbers.
-    """
+    """Return test data for an oracle of categories, of several columns, or of numbers."""
     malformed: list[Any]
     if _declares(oracle) == "domains":
         outside = _RECORDS.copy()
@@ -789,7 +786,7 @@ def _same(oracle: Any, other: Any) -> bool:
 
 
 def check_one_release(oracle: BaseOracle) -> None:
-    """Assert that the result of `fit_transform` equals the fitted attributes of the oracle."""
+    """Assert that the fitted attributes of an oracle equal the result of `fit_transform`."""
     oracle = _small(oracle)
     estimate = oracle.fit_transform(_VALUES)
     assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
@@ -805,7 +802,7 @@ def check_one_release(oracle: BaseOracle) -> None:
 
 
 def check_one_set(oracle: Any) -> None:
-    """Assert that the result of `fit_transform` equals the fitted attributes of a survey."""
+    """Assert that the fitted attributes of a survey equal the result of `fit_transform`."""
     oracle = _small(oracle)
     estimates = oracle.fit_transform(_RECORDS)
     assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
@@ -1083,7 +1080,7 @@ def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
 
 
 def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> None:
-    """Assert that a post-processed estimate raises an error if the method needs the raw noise."""
+    """Assert that a method that needs the noise refuses an estimate that was already processed."""
     postprocessor = clone(postprocessor)
     if "noise" in postprocessor.get_params():
         postprocessor.set_params(noise=None)

@@ -472,7 +472,7 @@ def test_read_parquet_takes_no_column_from_the_folder_and_needs_pyarrow(tmp_path
     ("text", "message"),
     [
         ("", "is empty"),
-        ("\n\n", "has no header"),
+        ("\n\n", "is empty. Write a header"),
         ("value,count\n", "has a header but no rows"),
         ("value,n\na,1\n", r"has no column 'count'; it has 2 columns: \['value', 'n'\]"),
         ("value;count\na;1\n", "no column 'value' and no column 'count'.*commas"),
@@ -501,7 +501,7 @@ def test_read_parquet_takes_no_column_from_the_folder_and_needs_pyarrow(tmp_path
 def test_read_csv_refuses(tmp_path, text, message):
     for name in ("h.csv", "h.csv.gz"):
         if not text and name.endswith("gz"):
-            message = "has no header"
+            message = "is empty. Write a header"
         with pytest.raises(ValueError, match=rf"^read_histogram: .*{name},?:? .*{message}"):
             read_histogram(write(tmp_path / name, text))
 
@@ -542,7 +542,7 @@ def test_read_refuses_damaged_gzip(tmp_path):
         ({"value": ["a"], "count": [1.5]}, "row 1: count .*got 1.5"),
         ({"value": ["a"], "count": [True]}, "row 1: count .*got True"),
         ({"value": ["a", None], "count": [1, 1]}, "row 2: value .*got None.*unknown"),
-        ({"value": [1.5], "count": [1]}, "row 1: value .*got 1.5.*cast"),
+        ({"value": [1.5], "count": [1]}, "row 1: value .*got 1.5.*convert"),
         ({"value": [True], "count": [1]}, "row 1: value .*got True"),
         ({"value": ["a\0", "a"], "count": [1, 1]}, "row 1: value must be text"),
         ({"value": ["a", "a"], "count": [1, 1]}, "row 2: .*'a' again after row 1"),
@@ -584,5 +584,7 @@ def test_read_never_unpickles(tmp_path):
 
 def test_read_real_file_of_several_histograms_is_refused(shared_data):
     path = shared_data("REFERENCE_INPUTS_minilek.csv.gz")
-    with pytest.raises(ValueError, match="again after line .* split a file of several histograms"):
+    with pytest.raises(
+        ValueError, match="again after line .* if the file contains several histograms, split it"
+    ):
         read_histogram(path)

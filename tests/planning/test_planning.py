@@ -336,7 +336,7 @@ def test_an_aim_in_the_units_of_the_question():
         ),
         (r"frequency of 0 plus a difference of 1\.1 is impossible", {"change": 1.1}),
         (r"plus a difference of 0\.2 is impossible", {"change": 0.2, "frequency": 0.9}),
-        ("is impossible", {"change": 0.2, "frequency": -0.1}),
+        ("are impossible together", {"change": 0.2, "frequency": -0.1}),
         ("with the frequency 0. Leave out", {"detection": 0.1, "frequency": 0.1}),
     ],
 )
@@ -358,7 +358,7 @@ def test_two_frequencies_fit_into_a_distribution():
     std = math.sqrt(noise.answer_variance(difference, [0.55, 0.45])[0])
     power = stats.norm.cdf(0.1 * math.sqrt(500) / std - stats.norm.ppf(0.975))
     assert pair.power(500, order=0.1, of="users") == pytest.approx(power)
-    with pytest.raises(ValueError, match="frequency of 0.3 plus a difference of 0.1 is impossible"):
+    with pytest.raises(ValueError, match="frequency of 0.3 and a difference of 0.1 are impossible"):
         pair.power(100, order=0.1, frequency=0.3)
 
 
@@ -454,9 +454,9 @@ def test_a_learner_is_planned_by_its_oracle():
     ("ask", "match"),
     [
         (lambda mean: Plan(mean).power(100, detection=0.1), "between means is a change"),
-        (lambda mean: Plan(mean).power(100, change=1, frequency=0.1), "without frequency="),
+        (lambda mean: Plan(mean).power(100, change=1, frequency=0.1), "supports only change="),
         (lambda mean: Plan(mean).detection_threshold(100), "no detection or detection_threshold"),
-        (lambda mean: Plan(mean, queries=np.eye(3)), "no queries for a mean"),
+        (lambda mean: Plan(mean, queries=np.eye(3)), "does not support queries= for a mean"),
         (lambda mean: Plan(mean, 5), "Leave out n_categories"),
         (lambda mean: Plan(mean, frequencies=[0.5, -1]), "frequencies"),
     ],

@@ -143,7 +143,7 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
             "frequencies for each column, by name, got list. Pass a mapping",
             {"frequencies": [0.5, 0.5]},
         ),
-        ("queries for each column, by name", {"queries": groups([0, 1])}),
+        ("queries as a mapping from names of columns", {"queries": groups([0, 1])}),
         ("must have shape", {"frequencies": {"age": [1]}}),
         ("Declare the categories", {"oracle": ColumnOracle()}),
     ],

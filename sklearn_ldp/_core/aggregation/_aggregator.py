@@ -277,7 +277,7 @@ class Aggregator:
 
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
-        """Record a RefusedBatchError of the block in the summary, and raise the error again."""
+        """Record a RefusedBatchError of the `with` block in the summary, and raise it again."""
         try:
             yield
         except RefusedBatchError as error:
@@ -287,7 +287,8 @@ class Aggregator:
     def _commit(self, tally: Tally) -> None:
         """Add a tally, unless all of its batches are repeats.
 
-        The counts and the ledger change together, even if Ctrl-C interrupts the call.
+        The sums and the list of counted batches change together, even if Ctrl-C interrupts the
+        call.
         """
         with lock_of(self):
             if self._is_repeat(tally.ledger):
@@ -339,8 +340,8 @@ class Aggregator:
     def estimate_(self) -> Any:
         """Return the raw estimate from all reports so far.
 
-        An oracle has a FrequencyEstimate of shape (1, d) with the counts of each shard. A survey
-        has an EstimateSet.
+        An oracle has a FrequencyEstimate of shape (1, d). It also contains the counts of each
+        shard, a random group of reports. A survey has an EstimateSet.
         """
         if not self.n_samples:
             raise ValueError(
@@ -350,7 +351,7 @@ class Aggregator:
         return self.oracle_.estimate_
 
     def tally(self) -> Tally:
-        """Return the sums and the ledger as a tally, which another aggregator can merge.
+        """Return the sums and the list of counted batches, as a tally for another aggregator.
 
         Returns
         -------

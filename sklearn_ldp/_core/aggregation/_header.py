@@ -73,9 +73,10 @@ class Header:
 
 @dataclass(frozen=True)
 class PostedHeader(Header):
-    """Header of a file of lines in the form in which clients post them.
+    """Header of a file of posted lines.
 
-    Such a file contains no header, so the header is computed from the lines.
+    Posted lines are lines of JSON, each with a configuration and a report, as clients post them to
+    a server. Such a file contains no header, so the header is computed from the lines.
     """
 
     place: str = ""  # digest of the path or address of their file; empty if there is no file
@@ -86,7 +87,7 @@ class PostedHeader(Header):
     def origin(self) -> str:
         """Return the digest of the path or address of the file.
 
-        Files of posted lines contain no digest of their reports.
+        In contrast to other files, a file of posted lines contains no digest of its reports.
         """
         return self.place
 
@@ -139,7 +140,7 @@ def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
 
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
-    """Raise ValueError if the protocol cannot have reports of this configuration."""
+    """Raise ValueError unless a configuration is the configuration of the protocol's reports."""
     if difference := protocol.difference(theirs):
         raise ValueError(
             f"the reports belong to another collection: {difference}. Reports with different "
@@ -172,7 +173,7 @@ class ContentDigest:
         return hashlib.sha256(b"".join(sha.digest() for sha in self._columns)).hexdigest()
 
     def refuse_other(self, header: Header) -> None:
-        """Raise ValueError if the number or the digest of the reports differs from the header."""
+        """Raise ValueError unless the reports have the number and the digest in the header."""
         if self.n_samples != header.n_samples:
             raise ValueError(
                 f"the file is damaged or truncated: the header promises {header.n_samples} "

@@ -402,8 +402,9 @@ NO_LINES = KnownLines(set(), b"")
 
 
 def lines_of(digest: bytes, start: int = N_BYTES) -> list[bytes]:
-    """Return the digests of single lines in the digest of a batch, as a list of bytes.
+    """Return the digests of single lines, which are the end of the digest of a batch.
 
-    `start` is the position of the first one.
+    Only batches of lines that clients have posted have such digests. `start` is the position of the
+    first of them.
     """
     return [digest[i : i + LINE] for i in range(start, len(digest), LINE)]

@@ -139,8 +139,8 @@ class BaseClient:
     def _are_reports(self, rows: list[Any], part: int | None) -> bool:
         """Return whether lists of integers from a file can be reports of this user.
 
-        `part` is the index of the user's column or prefix, or None. The method may also raise
-        ValueError if they cannot.
+        `part` is the index of the user's column or prefix, or None. If a list cannot be a report,
+        the method may also raise ValueError.
         """
         for row in rows:
             if type(row) is not list or part not in (None, *row[:1]):
@@ -221,9 +221,9 @@ class BaseClient:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, yield its entries as a dict, and write them if the block has changed them.
+        """Lock the file and yield its entries as a dict, which is empty if there is no file.
 
-        The dict is empty if there is no file.
+        If the `with` block has changed the entries, they are written to the file.
         """
         # Raises ValueError like `_read`, if another process does not release the file, or if the
         # file is full; OSError if it cannot be written. The file is then unchanged.

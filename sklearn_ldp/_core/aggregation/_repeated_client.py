@@ -324,9 +324,10 @@ def asks_one_part(mechanism: object) -> bool:
 
 
 def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
-    """Return the `Chain` of the mechanism: how to draw permanent reports and reports of a round.
+    """Return a list with the `Chain` of the mechanism.
 
-    If each user reports one column or prefix, return one chain for each of them.
+    A `Chain` draws permanent reports and reports of a round. If each user reports one column or
+    prefix, the list contains one `Chain` for each column or prefix.
     """
     mechanism: Any = protocol.mechanism
     own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]

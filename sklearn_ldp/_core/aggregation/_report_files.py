@@ -305,7 +305,7 @@ def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: An
 def _opened(path: Any, form: str, key: Key | None, sizes: Any) -> Iterator[tuple[Header, Callable]]:
     """Yield the header of a file, and a function that reads the reports.
 
-    Every error in the block is raised as a RefusedBatchError that names the file.
+    Every error in the `with` block is raised as a RefusedBatchError that names the file.
     """
     source, form = open_source(path, form)
     try:

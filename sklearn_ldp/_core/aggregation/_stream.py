@@ -155,9 +155,10 @@ def _collecting(
     on_refusal: str,
     **own_options: Any,
 ) -> Iterator[_Work]:
-    """Yield a `_Work` object, whose aggregator may come from a checkpoint that stays locked.
+    """Yield a `_Work` object for the `with` block.
 
-    The checkpoint is also written when the work ends or is interrupted.
+    If there is a checkpoint, the work continues from it, and the file stays locked. The checkpoint
+    is also written when the work ends or is interrupted.
     """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
@@ -188,10 +189,7 @@ def _collecting(
 
 
 class _Work:
-    """An aggregator, to which batches are added one by one, and the path of its checkpoint.
-
-    The path is None if there is no checkpoint.
-    """
+    """An aggregator, to which batches are added one by one, and its checkpoint if there is one."""
 
     def __init__(
         self,
@@ -210,9 +208,9 @@ class _Work:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Add one batch in the block of this context, then write the checkpoint if it is due.
+        """Suppress a RefusedBatchError of the `with` block if refused batches are to be skipped.
 
-        If refused batches are to be skipped, a RefusedBatchError of the block is suppressed.
+        The `with` block adds one batch. After it, the checkpoint is written if it is due.
         """
         try:
             yield

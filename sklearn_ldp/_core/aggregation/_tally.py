@@ -481,7 +481,7 @@ def _sums_digest(counts: Counts) -> bytes:
 
 
 def _reports_digest(reports: np.ndarray) -> bytes:
-    """Return the SHA-256 of a few reports, after sorting them; as little-endian integers."""
+    """Return the SHA-256 of sorted reports, which are written as little-endian integers."""
     rows = reports.astype("<i8")
     in_order = b"".join(sorted(row.tobytes() for row in rows))
     return hashlib.sha256(b"reports" + in_order).digest()

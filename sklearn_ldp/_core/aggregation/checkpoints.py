@@ -160,10 +160,12 @@ def _dtype(name: str) -> np.dtype:
 
 
 def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
-    """Return the content of a checkpoint, which must have the protocol's configuration and shards.
+    """Return the content of a checkpoint of the protocol's reports.
 
-    The seal is verified first, so the error for a damaged file states that it is damaged. Anyone
-    can compute a seal without a key, so the content is also checked.
+    The checkpoint must have the configuration and the number of shards of the protocol. The seal,
+    which is the digest or signature at the end of the file, is verified first. So the error for a
+    damaged file states that it is damaged. Anyone can compute a seal without a key, so the content
+    is also checked.
     """
     path = Path(path)
     content = read_regular(path)
@@ -227,8 +229,9 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     version = header.get("version")
     if header.get("format") != _FORMAT or version not in _ARRAYS:
         raise ValueError(
-            f"it has the format {header.get('format')!r:.80}, version {version!r:.80}, which this "
-            "release cannot read. Read it with the release of sklearn_ldp that wrote it"
+            f"the file has the format {header.get('format')!r:.80}, version {version!r:.80}, "
+            "which this release cannot read. Read it with the release of sklearn_ldp that wrote "
+            "it"
         )
     if tuple(members) != _ARRAYS[version]:
         raise ValueError(
@@ -245,8 +248,8 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     shape = protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(
-            f"it has tallies of shape {tallies.shape}, but this oracle has tallies of shape "
-            f"{shape}. Use an oracle with the same n_shards as before"
+            f"the checkpoint has tallies of shape {tallies.shape}, but this oracle has tallies of "
+            f"shape {shape}. Use an oracle with the same n_shards as before"
         )
     batches = _batches(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
@@ -256,7 +259,7 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
             "lines that clients have posted, under ids of an earlier release, and would count "
             "them again"
         )
-        raise ValueError(f"it contains {text}. Add all files to a new checkpoint")
+        raise ValueError(f"the file contains {text}. Add all files to a new checkpoint")
     counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     refused = header["refused"]
     n_repeats = header["n_repeats"]
@@ -339,7 +342,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[None]:
-    """Exclude other processes from a file while the block runs.
+    """Exclude other processes from a file while the `with` block runs.
 
     The lock is on a second file in the same folder, because replacing a file would also remove its
     lock.
@@ -347,7 +350,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
     Parameters
     ----------
     path : Path
-        The file that the block reads or writes.
+        The file that the `with` block reads or writes.
     seconds : float
         How many seconds to wait if another process has locked the file.
 

@@ -106,10 +106,10 @@ def client_module(
 
 
 def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
-    """Return the text of the module with its settings.
+    """Return the text of the JavaScript module with its settings.
 
-    Sections that only other mechanisms need are left out. `kinds` are the kinds of mechanisms to
-    include; by default the kind of the mechanism in the settings.
+    Sections that only other mechanisms need are left out. `kinds` are the names of the mechanisms
+    to include; by default the mechanism in the settings.
     """
     used = kinds or {settings["mechanism"]["kind"]}
     text = _resource("client.mjs")
@@ -169,7 +169,7 @@ def _categories(domain: Domain) -> list[Any] | None:
 def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
-    """Return the settings that a client for repeated collections needs in addition."""
+    """Return the settings that only a client for repeated collections needs."""
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields

@@ -215,7 +215,7 @@ def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
 
 
 def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
-    """Raise ValueError if a Parquet file claims more reports than honest reports can need.
+    """Raise ValueError if a Parquet file claims more reports than its bytes can contain.
 
     The arguments are the claimed number of reports and the arguments of `most_reports`.
     """
@@ -334,9 +334,9 @@ def _open_jsonl(source, place, sizes):
 
 
 def _posted_id(name: str, total: int) -> str:
-    """Return the id of a batch of posted lines.
+    """Return the id of a batch of posted lines, which are reports as clients post them.
 
-    It is a digest of the file name and of the lines, and does not depend on the order of the lines.
+    The id is a digest of the file name and of the lines, and does not depend on their order.
     """
     # The lines are often in the order in which users came, and a reader of the id could find that
     # order by trying some. So the id depends only on the sum of a number for each line. Finding
@@ -357,9 +357,10 @@ def _parsed(line: bytes) -> Any:
 
 
 def _posted(line: bytes) -> dict[str, Any]:
-    """Return the content of a posted line: a dict with a configuration and a report.
+    """Return the content of a line that a client has posted.
 
-    Raise ValueError if the line contains anything else.
+    It is a dict with a configuration and a report. Raise ValueError if the line contains anything
+    else.
     """
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not other lines follow
         raise ValueError(
@@ -389,7 +390,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _posted_rows(source, protocol):
-    """Yield the report of each posted line.
+    """Yield the report in each line that a client has posted.
 
     The configuration of each line is compared with the protocol, and a report in the layout of an
     earlier release is converted to the present layout.
@@ -489,7 +490,10 @@ def format_of(path: object, form: str) -> str:
             )
         form = SUFFIXES[suffix]
     if form not in FORMATS:
-        raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
+        raise ValueError(
+            f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}. Pass one of these "
+            "names."
+        )
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
             f"The format {form!r} needs pyarrow. Run pip install 'sklearn_ldp[data]', or pass "

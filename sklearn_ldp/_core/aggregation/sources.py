@@ -184,9 +184,9 @@ def _os_errors() -> Iterator[None]:
 
 
 class _Raw(io.RawIOBase):
-    """A file of a storage driver as a stream of bytes.
+    """A raw stream of bytes from a file of a storage driver.
 
-    A buffer around it reads lines of limited length, which few drivers can do.
+    A buffer around the stream can read lines of limited length, which few drivers can do.
     """
 
     def __init__(self, file: Any) -> None:
@@ -245,7 +245,10 @@ class _Storage(NamedTuple):
 
 
 def _storage(url: str, options: dict[str, Any]) -> _Storage:
-    """Return the storage at an address, from fsspec or, if fsspec has no driver, from pyarrow."""
+    """Return the path of an address in object storage, and the functions that access it.
+
+    The functions are from fsspec, or from pyarrow if fsspec has no driver.
+    """
     try:
         from fsspec.core import url_to_fs
 

@@ -31,10 +31,10 @@ _LEFT_SECONDS = 86_400.0  # a write needs less than a day, so a killed process l
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing, and rename it to `path` at the end of the block.
+    """Yield a new temporary file, and rename it to `path` after the `with` block.
 
-    Before it is renamed, the file is flushed to disk. If the block fails, an earlier file at `path`
-    is unchanged.
+    Before the file is renamed, it is flushed to disk. If the `with` block fails, an earlier file at
+    `path` is unchanged.
 
     path: the file to create or to replace. If it is a link, the target of the link is replaced.
 
@@ -314,7 +314,8 @@ class Source:
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number and the list of cells of each row of a CSV file.
 
-        If a row has several lines, the last line is counted. The list is empty for a blank line.
+        For a row of several lines, it is the number of the last line. The list is empty for a blank
+        line.
         """
         # All rows that are not blank have as many cells as the first row, which is the header.
         reader = csv.reader(self.lines(), strict=True)
@@ -394,7 +395,8 @@ class Source:
 def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
     """Yield the lines of a binary file.
 
-    Raise ValueError for a line of more than 1 MB, or if all lines have more than `most` bytes.
+    Raise ValueError for a line of 1 MB or more, or if all lines together have more than `most`
+    bytes.
     """
     number = total = 0
     while line := file.readline(_LINE_BYTES):
@@ -418,9 +420,9 @@ _are_cells_hidden: ContextVar[bool] = ContextVar("are_cells_hidden", default=Fal
 
 @contextmanager
 def hidden_cells() -> Iterator[None]:
-    """While the block runs, errors do not show cells of files.
+    """While the `with` block runs, errors do not show cells of files.
 
-    Clients use it, because others can read their logs.
+    Clients use this, because others can read their logs.
     """
     token = _are_cells_hidden.set(True)
     try:
@@ -442,7 +444,8 @@ def are_cells_hidden() -> bool:
 def listed_columns(header: list[str]) -> str:
     """Return the number and the names of the columns of a file, for errors.
 
-    The names are left out in `hidden_cells`, because they are values if the file has no header.
+    The names are left out while `hidden_cells` is active, because they are values if the file has
+    no header.
     """
     n = len(header)
     return f"{n} column{'s' * (n != 1)}" + ("" if are_cells_hidden() else f": {shorten(header)}")
@@ -451,7 +454,7 @@ def listed_columns(header: list[str]) -> str:
 def shorten(cell: object) -> str:
     """Return the repr of a cell for an error, with at most 80 characters.
 
-    In `hidden_cells`, return only its type.
+    While `hidden_cells` is active, return only its type.
     """
     if are_cells_hidden():
         return f"a value of type {type(cell).__name__}"

@@ -22,8 +22,8 @@ def lock_of(owner: Any, purpose: str = "") -> Any:
     """Return the reentrant lock of an object. Each purpose has its own lock.
 
     All locks of the package come from this function. A fork copies all locks, but only the thread
-    that calls the fork. A lock that another thread had acquired would never be released in the
-    child. So the child process begins with new locks.
+    that calls it. If another thread had acquired a lock, the lock would never be released in the
+    child process. So the child process begins with new locks.
     """
     with _registry_lock:
         return _locks.setdefault(owner, defaultdict(RLock))[purpose]

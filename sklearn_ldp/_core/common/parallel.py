@@ -40,7 +40,7 @@ def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None)
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Collect the warnings of a block, and give each distinct warning once at the end."""
+    """Collect the warnings of the `with` block, and give each distinct warning once at its end."""
     # Outside of the main thread the warnings are not caught, because Python changes the filters of
     # warnings for all threads.
     caught: list[Warning] = []
@@ -54,9 +54,9 @@ def each_warning_once() -> Iterator[None]:
 
 @contextmanager
 def silent(is_silent: bool = True) -> Iterator[None]:
-    """Suppress the warnings of a block if `is_silent` is true.
+    """Suppress the warnings of the `with` block if `is_silent` is true.
 
-    Threads other than the main thread are not affected.
+    In other threads than the main thread, they are not suppressed.
     """
     with _recorded([]) if is_silent else nullcontext():
         yield

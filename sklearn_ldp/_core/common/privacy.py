@@ -47,7 +47,10 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
 
 
 def makes_pandas() -> bool:
-    """Return whether the calling transformer joins estimates and is configured for pandas."""
+    """Return whether a transformer such as ColumnTransformer joins estimates to a pandas table.
+
+    The transformer is the caller of the code that calls this function.
+    """
     # The transformer is two frames above. ColumnTransformer, for instance, would use the index of
     # the users for an array of one row.
     caller = sys._getframe(2).f_locals.get("self")

@@ -42,7 +42,7 @@ class Progress(AbstractContextManager["Progress"]):
     def finish(self, text: str = "") -> None:
         """Show that a step has ended.
 
-        Without a progress bar, print a line only for every twentieth part of all steps.
+        Without a progress bar, print a line only after every 5 % of all steps.
         """
         self._n_begun += 1
         if self._bar is not None:

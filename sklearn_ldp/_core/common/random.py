@@ -22,7 +22,8 @@ def root_entropy(random_state: RandomState) -> list[int]:
         return [int(word) for word in random_state.randint(1 << 32, size=4, dtype=np.uint64)]
     raise TypeError(
         "random_state must be None, an int, a numpy.random.RandomState or a "
-        f"numpy.random.Generator, got {type(random_state).__name__}."
+        f"numpy.random.Generator, got {type(random_state).__name__}. Pass for example "
+        "random_state=0."
     )
 
 

@@ -66,7 +66,7 @@ def _declared(kind: type) -> dict[str, Any]:
 
 
 def _fits(content: Any, declared: Any) -> bool:
-    """Return whether an object has a declared type, and so have the items of a container.
+    """Return whether an object has a declared type. The items of containers are also checked.
 
     An array must contain numbers, and a float must be finite.
     """

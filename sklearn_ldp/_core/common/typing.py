@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         def write(self, data: Any, /) -> Any: ...
 
     class Table(Protocol):
-        """Columns by name: an ErrorStudy, a data frame, a dict of arrays."""
+        """A table whose columns are read by name: an ErrorStudy, a data frame, a dict of arrays."""
 
         def __getitem__(self, name: str, /) -> Any: ...
 

@@ -1126,7 +1126,7 @@ def columns_of(domain: Domain, X: Values, name: str) -> list[np.ndarray]:
 
 
 def encode_columns(domain: Domain, columns: list[np.ndarray], name: str) -> np.ndarray:
-    """Return the category code of each user's value from a list of columns, from `columns_of`."""
+    """Return the category code of each user's value. `columns` is a list from `columns_of`."""
     return domain._encode_columns(columns, name)
 
 
@@ -1139,7 +1139,7 @@ def word_digests(domain: Domain) -> np.ndarray:
 
 
 def n_clipped(domain: Domain, columns: list[np.ndarray]) -> int | None:
-    """Return the number of values that `encode_columns` clips.
+    """Return the number of values that are clipped to bounds.
 
     Return None if the domain does not clip.
     """

@@ -283,7 +283,7 @@ def _refuse_lacking(missing: list, names: list, name: str) -> NoReturn:
 
 @contextmanager
 def _errors_about_domains() -> Iterator[None]:
-    """In error messages of the block, replace `categories=` by `domains=`."""
+    """In error messages of the `with` block, replace `categories=` by `domains=`."""
     try:
         yield
     except ValueError as error:
