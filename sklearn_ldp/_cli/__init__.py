@@ -101,7 +101,7 @@ class _Closed:
 
     def __getattr__(self, attribute: str) -> Any:
         raise OSError(
-            errno.EBADF, "it is closed. Open the stream, or pass the name of a file", self._name
+            errno.EBADF, "the stream is closed. Open it, or pass the name of a file", self._name
         )
 
 

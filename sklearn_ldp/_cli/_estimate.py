@@ -339,7 +339,10 @@ def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
                 "--domains has several columns. In Python select a column, as in "
                 'FrequencyEstimate.from_rows({"may": may["age"], "june": june["age"]})'
             )
-        raise ValueError(f"Several files must be checkpoints of one column, but {fault}.")
+        raise ValueError(
+            f"Several files must be checkpoints of one column, but {fault}. Pass only such "
+            "checkpoints, with --categories."
+        )
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     by_number = sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])

@@ -394,7 +394,8 @@ def _read_domain(domain: Any, where: str) -> Any:
             raise ValueError(f"{where}: {error}") from None
     if not isinstance(domain, list) or not domain:
         raise ValueError(
-            f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
+            f"{where} must be a list of categories or a number of categories >= 1, got "
+            f"{shorten(domain)}. Write for example {_EXAMPLE}."
         )
     named = [x for x in domain if x is not None]
     large = [x for x in named if type(x) is int and not -_LARGEST <= x < 1 << 64]

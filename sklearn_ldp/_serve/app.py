@@ -264,7 +264,9 @@ class App:
             difference = self.store.protocol.difference(configuration) if is_dict else "none"
             if difference:
                 raise RequestError(
-                    409, f"The report was made with another configuration: {difference}."
+                    409,
+                    f"The report was made with another configuration: {difference}. Load the "
+                    "page again.",
                 )
         reports = post["reports"] if "reports" in post else [post["report"]]
         if not isinstance(reports, list) or not reports:

@@ -35,8 +35,8 @@ def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarra
         head = json.loads(arrays.pop("header").tobytes())
         if not {**_FORM, "name": path.name}.items() <= head.items():
             raise ValueError(
-                f"the file was written under the name {head['name']!r:.80} in version "
-                f"{head['version']!r}"
+                f"the file was written under another name ({head['name']!r:.80}) or in another "
+                f"version ({head['version']!r})"
             )
         configuration, content = head["configuration"], head["content"]
     except Exception as error:  # an edited file can make the readers raise any exception

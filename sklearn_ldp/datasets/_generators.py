@@ -250,8 +250,8 @@ def _check_size(function, *, n_samples, n_categories=2):
     for name, value, minimum in (("n_samples", n_samples, 1), ("n_categories", n_categories, 2)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
             raise ValueError(
-                f"{function}: {name} must be an integer >= {minimum}, got {value!r}. Pass such an "
-                "integer."
+                f"{function}: {name} must be an integer >= {minimum}, got {value!r}. Pass an "
+                "integer in this range."
             )
 
 

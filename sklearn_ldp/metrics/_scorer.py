@@ -113,8 +113,8 @@ def make_frequency_scorer(
     """
     if not callable(metric) and metric not in METRICS:
         raise ValueError(
-            f"Argument metric must be one of {METRICS} or a function of the true and the estimated "
-            f"answers, got {metric!r}."
+            f"Argument metric must be one of {METRICS}, or a function of the true and the "
+            f'estimated answers, got {metric!r}. Pass for example "mse".'
         )
     return FrequencyScorer(metric, as_query_set(queries))
 

@@ -50,7 +50,8 @@ None, default=None
     """
     if type_filter is not None and type_filter not in _KINDS:
         raise ValueError(
-            f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}."
+            f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}. "
+            "Pass one of these texts."
         )
     classes: dict[str, type] = {}
     for kind, (modules, base) in _KINDS.items():

@@ -365,7 +365,9 @@ def test_two_frequencies_fit_into_a_distribution():
 def test_differences_are_between_single_categories():
     for given in ({"queries": GROUPS}, {"frequencies": TRUTH}):
         plan = Plan(OUE(), 8, **given)
-        with pytest.raises(ValueError, match="cannot plan a change, which is about single categ"):
+        with pytest.raises(
+            ValueError, match="cannot plan a change, because a change compares single categ"
+        ):
             plan.users_for(change=0.1)
         with pytest.raises(ValueError, match="cannot plan a detection"):
             plan.power(100, detection=0.1)

@@ -317,7 +317,7 @@ class Aggregator:
 
     @property
     def batches(self) -> Mapping[str, int]:
-        """Return the ledger, a snapshot that maps the id of each batch to its number of reports."""
+        """Return the list of counted batches: a snapshot that maps ids to numbers of reports."""
         return self._held.ledger
 
     @property

@@ -169,7 +169,8 @@ class Caps:
             is_whole = isinstance(cap, Integral) and not isinstance(cap, bool)
             if cap is not None and not (is_whole and cap >= 1):
                 raise ValueError(
-                    f"{name} must be an integer >= 1, or None for no limit; got {cap!r}."
+                    f"{name} must be an integer >= 1, or None for no limit; got {cap!r}. Pass an "
+                    "integer or None."
                 )
         most = [cap for cap in (self.max_batch_reports, self.max_source_reports) if cap is not None]
         if self.min_batch_reports is not None and most and self.min_batch_reports > min(most):
@@ -318,7 +319,10 @@ def as_key(key: Any) -> Key | None:
     if key is None or isinstance(key, Key):
         return key
     if not isinstance(key, (bytes, bytearray)):
-        raise TypeError(f"key must be bytes, or None for no signatures, got {type(key).__name__}.")
+        raise TypeError(
+            f"key must be bytes, or None for no signatures, got {type(key).__name__}. Pass the "
+            "bytes of the key."
+        )
     if len(key) < LEAST_BYTES:
         raise ValueError(
             f"key must have at least {LEAST_BYTES} bytes, got {len(key)}. Make a key with "

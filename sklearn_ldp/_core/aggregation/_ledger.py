@@ -138,9 +138,12 @@ class Ledger(Mapping[str, int]):
                 raise RepeatedBatchError(f"{text} {remedy}", batch)
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
             if batch.startswith(POSTED) and not is_telling and _is_namesake(known, offered):
-                text = f"batch {batch!r}, or a batch with as many reports of each value, before"
-                remedy = "Leave it out if it is a copy, otherwise give the file another name"
-                raise _counted(batch, f"{text}, in a file of this name in another folder. {remedy}")
+                text = (
+                    f"batch {batch!r}, or a batch with as many reports of each value, before, in a "
+                    "file of this name in another folder. Leave it out if it is a copy, otherwise "
+                    "give the file another name"
+                )
+                raise _counted(batch, text)
         return seen
 
     def has_file(self, batch: str, file_sha256: str) -> bool:
@@ -158,9 +161,11 @@ class Ledger(Mapping[str, int]):
         """
         known = next(filter(self.__contains__, prefixes), None)
         if known is not None:
-            text = f"the first {self[known]} lines of batch {batch!r} before"
-            remedy = "Write the lines after them to a file with another name"
-            raise _counted(batch, f"{text}, as batch {known!r}. {remedy}")
+            text = (
+                f"the first {self[known]} lines of batch {batch!r} before, as batch {known!r}. "
+                "Write the lines after them to a file with another name"
+            )
+            raise _counted(batch, text)
 
     def __add__(self, other: Ledger) -> Ledger:
         with lock_of(Ledger):  # if two ledgers grow out of this ledger, the second gets copies
@@ -187,8 +192,11 @@ class Ledger(Mapping[str, int]):
         # Without digests of lines, it is unknown whether a file of posted lines has grown.
         place = digest[_FILE] if batch.startswith(POSTED) and len(digest) == N_BYTES else b""
         if (known := self._by_place.get(place)) is not None and known in self:
-            text = f"a file with the path of batch {batch!r} before, as batch {known!r}"
-            raise _counted(batch, f"{text}, and a tally does not show whether it has grown")
+            text = (
+                f"a file with the path of batch {batch!r} before, as batch {known!r}, and a tally "
+                "does not show whether the file has grown"
+            )
+            raise _counted(batch, text)
         if self._rule is None:
             return
         original = self._by_key.get(self._rule.key(digest, n_reports))

@@ -236,23 +236,26 @@ def checked_sums(
     if tallies.ndim != 2 or sizes.shape != tallies.shape[:1]:
         raise ValueError(
             f"the tallies have shape {tallies.shape} and the sizes have shape {sizes.shape}, "
-            "expected (n_shards, tally_size) and (n_shards,)"
+            "expected (n_shards, tally_size) and (n_shards,). Compute the tally again"
         )
     if sizes.min(initial=0) < 0:
-        raise ValueError(f"one of the shards has {sizes.min()} reports, which is a negative number")
+        raise ValueError(
+            f"one of the shards has {sizes.min()} reports, which is a negative number. Compute "
+            "the tally again"
+        )
     n_samples = 0
     for batch_id, n in batches.items():
         check_batch_id(batch_id)
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
             raise ValueError(
-                f"the ledger states that batch {batch_id!r:.80} has {n!r:.80} reports, expected "
-                "an integer >= 1"
+                f"the list of batches states that batch {batch_id!r:.80} has {n!r:.80} reports, "
+                "expected an integer >= 1. Compute the tally again"
             )
         n_samples += int(n)
     if n_samples != sum(sizes.tolist()):
         raise ValueError(
-            f"the batches have {n_samples} reports together, but the shards have "
-            f"{sum(sizes.tolist())}"
+            f"the batches have {n_samples} reports in total, but the shards have "
+            f"{sum(sizes.tolist())} reports in total. Compute the tally again"
         )
     if n_samples > MAX_USERS:
         raise ValueError(

@@ -255,11 +255,10 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     digests = _read_digests(batches, members.get("digests"))
     secret = bytes.fromhex(header.get("secret", ""))[:16]
     if not secret and any(batch.startswith(POSTED) for batch in batches):
-        text = (
-            "lines that clients have posted, under ids of an earlier release, and would count "
-            "them again"
+        raise ValueError(
+            "the file contains lines that clients have posted under ids of an earlier release, so "
+            "these lines would be counted again. Add all files to a new checkpoint"
         )
-        raise ValueError(f"the file contains {text}. Add all files to a new checkpoint")
     counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     refused = header["refused"]
     n_repeats = header["n_repeats"]

@@ -73,7 +73,8 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
             total += info.file_size
             if info.compress_type != zipfile.ZIP_STORED or total > len(content) or name in members:
                 raise ValueError(
-                    f"the array {name:.80} is either compressed, repeated, or larger than the file"
+                    f"the array {name:.80} is either compressed, repeated, or larger than the "
+                    "file. Copy the file again"
                 )
             members[name] = _array(archive.read(info), name)
     return members

@@ -114,7 +114,7 @@ def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
         header = json.loads(arrays.pop("header").tobytes())
         return _read(content, arrays, header, classes)
     except _RefusedError as error:
-        raise ValueError(f"{path} {error}") from None
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:  # a damaged or forged file may cause any error
         raise ValueError(
             f"{path} does not contain an estimate that this release can read "
@@ -127,19 +127,22 @@ def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any
     """Return the object in a file, after checking the format, version and digest of the file."""
     if header["format"] == _CHECKPOINT_FORMAT:
         raise _RefusedError(
-            "is a checkpoint of a data collection, not an estimate. Read it with "
+            "the file is a checkpoint of a data collection, not an estimate. Read it with "
             f"sklearn_ldp.collection.{_checkpoint_call(header)}.estimate_, and save that estimate."
         )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
         raise ValueError(
-            f"it has the format {header['format']!r:.80}, version {header['version']!r:.80}, but "
-            f"this release reads only versions 1 and {_VERSION} of the format {_FORMAT!r}"
+            f"the file has the format {header['format']!r:.80}, version "
+            f"{header['version']!r:.80}, but this release reads only versions 1 and {_VERSION} of "
+            f"the format {_FORMAT!r}. Load the file with the release that wrote it"
         )
     names = {_name_of(made): made for made in classes}
     if header["version"] == 1:
         names |= _names_of_version_1()
     elif sha256_seal(content[:-SEAL_BYTES]) != content[-SEAL_BYTES:]:
-        raise ValueError("the SHA-256 does not match, so the file was damaged or edited")
+        raise ValueError(
+            "the SHA-256 does not match, so the file was damaged or edited. Copy the file again"
+        )
     return _Reader(arrays, names, len(content)).root(header)
 
 
@@ -237,7 +240,8 @@ class _Reader:
     def __init__(self, arrays: dict[str, np.ndarray], names: dict[str, Any], n_bytes: int) -> None:
         if odd := [array.dtype for array in arrays.values() if array.dtype.kind not in _KINDS]:
             raise ValueError(
-                f"an array has the dtype {odd[0]!s:.80}, which is not allowed in saved files"
+                f"an array has the dtype {odd[0]!s:.80}, which is not allowed in saved files. "
+                "Save the estimate again"
             )
         self._arrays = {name: _sealed(array) for name, array in arrays.items()}
         self._names = names
@@ -269,8 +273,8 @@ class _Reader:
         if made is None:
             remedy = f"load_estimate(path, classes=[{name.split(':')[-1]:.80}])"
             raise _RefusedError(
-                f"contains {name!r:.200}, which is unknown to this release. If it is a class of "
-                f"another package that you trust, pass the class: {remedy}."
+                f"the file contains {name!r:.200}, which is unknown to this release. If it is a "
+                f"class of another package that you trust, pass the class: {remedy}."
             )
         if not isinstance(made, type):
             return made
@@ -295,7 +299,7 @@ class _Reader:
         if self._left < 0:
             raise ValueError(
                 "the objects either share arrays too often, or claim arrays that are too large "
-                "for the file"
+                "for the file. Save the estimate again"
             )
 
 

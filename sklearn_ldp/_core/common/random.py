@@ -34,8 +34,8 @@ def check_repeats(n_repeats: object, name: str) -> int:
     """
     if not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(
-            f"{name} expects n_repeats >= 1, an integer, got {n_repeats!r}. Pass the number of "
-            "simulated collections, such as 30."
+            f"{name} needs n_repeats= to be an integer >= 1, got {n_repeats!r}. Pass the number "
+            "of simulated collections, such as 30."
         )
     return int(n_repeats)
 

@@ -52,7 +52,7 @@ def check_types(content: Any) -> None:
         if not _fits(getattr(content, name), declared):
             raise ValueError(
                 f"the attribute {name} of a {type(content).__name__} does not have the type "
-                f"{declared}"
+                f"{declared}. Save the object again"
             )
 
 

@@ -159,8 +159,9 @@ class Domain(Uncached, tag="domain"):
             if len(lists) > 1 or isinstance(lists[0], BinList):
                 raise ValueError(
                     "Domain accepts missing= only with a single list of categories, got "
-                    f"missing={missing!r} for several columns or for bins. Pass missing= to the "
-                    "Domain of each column, or to Domain.bins."
+                    f"missing={missing!r} for several columns or for bins. For several columns, "
+                    "pass missing= to the Domain of each column. For bins, pass missing= to "
+                    "Domain.bins."
                 )
             lists = [lists[0].naming_missing(missing, "Domain")]
         self._set(lists, "Domain")
@@ -179,7 +180,7 @@ class Domain(Uncached, tag="domain"):
         if not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
             raise ValueError(
                 f"the domain states {self.size!r:.80} categories, but the stored lists have "
-                "another number of categories"
+                "another number of categories. Save the object again"
             )
 
     @classmethod
@@ -208,8 +209,8 @@ class Domain(Uncached, tag="domain"):
             raise ValueError(
                 f"{name} has no domain yet, got categories={categories!r}. Declare the categories "
                 "in categories=, because clients and servers must share them before the first "
-                'report (categories="auto" learns them from the raw values in fit, which is for '
-                "simulations)."
+                'report. Only in simulations, fit with categories="auto" may learn them from the '
+                "raw values."
             )
         return cls._from_factors(lists_of(categories, name), name)
 
@@ -698,7 +699,7 @@ class Domain(Uncached, tag="domain"):
         return [(bins, np.asarray(x)) for bins, x in pairs if isinstance(bins, BinList)]
 
     def _own_edges(self) -> list[list[float]]:
-        """Return the edges of each column of bins whose names do not contain the exact edges."""
+        """Return the exact edges of each column of bins, unless the names of its bins show them."""
         lists = [factor for factor in self._factors if isinstance(factor, BinList)]
         named = [bins for bins in lists if bins.own_names]
         return [(bins.edges if bins.bounds is None else bins.ends).tolist() for bins in named]
@@ -970,7 +971,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
                 raise ValueError(
                     f"{name} needs {parameter}= to be an integer from 1 to {_MOST_LETTERS}, got "
-                    f"{length!r}."
+                    f"{length!r}. Pass another integer."
                 )
         if max_digits is not None and weights is None:
             raise ValueError(

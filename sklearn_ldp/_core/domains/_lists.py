@@ -76,7 +76,10 @@ class CategoryList(Uncached, tag="category-list"):
     def __check_state__(self) -> None:
         array = self.categories
         if np.ndim(array) != 1 or len(set(self.listed)) < len(array):
-            raise ValueError("the categories are either not a list, or contain a category twice")
+            raise ValueError(
+                "the categories are either not a list, or contain a category twice. Save the "
+                "object again"
+            )
         del self.listed
         CategoryList.__init__(self, array)
 
@@ -398,7 +401,8 @@ class BinList(CategoryList, tag="bin-list"):
         are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
         if not are_alike or np.any(np.diff(self.ends) <= 0):
             raise ValueError(
-                "either the bins are not in increasing order, or they do not match the categories"
+                "either the bins are not in increasing order, or they do not match the "
+                "categories. Save the object again"
             )
 
     @property
@@ -533,7 +537,10 @@ def _inner_edges(
     Raise ValueError if the arguments of `Domain.bins` are not valid.
     """
     if scale not in ("linear", "log"):
-        raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
+        raise ValueError(
+            f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}. Pass one of these '
+            "names."
+        )
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
             f'Domain.bins(scale="log") got edges={edges!r} and the lower bound {low:g}, but it '

@@ -70,13 +70,14 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
             raise ValueError(
                 f"{name} has no columns yet, got domains={domains!r}. Declare the categories of "
                 "each column in domains=, because clients and servers must share them before the "
-                'first report (domains="auto" learns them from the raw values in fit, which is for '
-                "simulations)."
+                'first report. Only in simulations, fit with domains="auto" may learn them from '
+                "the raw values."
             )
         if not hasattr(domains, "items") or not len(domains):
             raise ValueError(
-                f"{name} got domains={domains!r}. Pass a mapping from the names of its columns to "
-                "their categories, such as {'sex': ['F', 'M'], 'age': 10}."
+                f"{name} needs domains= to be a mapping from column names to categories, got "
+                f"domains={domains!r}. Pass for example "
+                "{'sex': ['F', 'M'], 'age': 10}."
             )
         columns = {}
         for column, categories in domains.items():

@@ -573,7 +573,7 @@ def test_every_class_that_files_may_name_has_a_tag_that_stays():
     ("change", "match"),
     [
         (lambda header, _: header.update(version=3), "version 3, but this release reads only"),
-        (lambda header, _: header.update(format="other"), "it has the format"),
+        (lambda header, _: header.update(format="other"), "the file has the format"),
         (lambda header, _: header.update(root="x" * 9), "contains a str, not an estimate"),
     ],
 )
