@@ -203,7 +203,7 @@ def odd_line(report):
         (b"7\n", "nothing else"),
         (b"\xef\xbb\xbf" + odd_line(b"1"), "nothing else"),
         (odd_line(b'1, "user": "SECRET"'), "nothing else"),
-        (odd_line(b'1, "nonce": "00", "version": 1'), "no nonce and no version"),
+        (odd_line(b'1, "nonce": "00", "version": 1'), "a nonce or a version"),
         (odd_line(b'1, "report": 1'), "nothing else"),
         (odd_line(b'1, "configuration": {"a": "SECRET"}'), "nothing else"),
         (posted(GRR(1.1, categories=2), [1])[0], "epsilon 1.1"),
@@ -289,17 +289,19 @@ def test_tallies_of_a_posted_file_that_grows_count_once(oracle, tmp_path):
     server = Aggregator(oracle).merge(tallies[0])
     for other in tallies[1:]:
         with pytest.raises(
-            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+            RepeatedBatchError, match="a tally does not show whether the file has grown"
         ):
             server.merge(other)
         with pytest.raises(
-            RepeatedBatchError, match="a tally does not reveal whether it has grown"
+            RepeatedBatchError, match="a tally does not show whether the file has grown"
         ):
             tallies[0] + other
     with pytest.raises(RepeatedBatchError, match="has counted the first 100 lines"):
         aggregate(path, server)
     read = aggregate(stored(path, lines[:100]), Aggregator(oracle))
-    with pytest.raises(RepeatedBatchError, match="a tally does not reveal whether it has grown"):
+    with pytest.raises(
+        RepeatedBatchError, match="a tally does not show whether the file has grown"
+    ):
         read.merge(tallies[2])
     # The remedy; and what aggregate reads itself may be at the place of another file, as before.
     server.merge(tally_file(stored(tmp_path / "b.jsonl", lines[100:]), oracle))
