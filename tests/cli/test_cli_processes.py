@@ -203,7 +203,8 @@ def test_files_in_place_of_text(folder, capsys):
     for content in (b"", b"P"):
         (folder / "a.npz").write_bytes(content)
         line = error_of(capsys, "estimate", "a.npz", *GIVEN)
-        assert f"({len(content)} byte" in line and "damaged checkpoint or estimate" in line
+        assert f"({len(content)} byte" in line
+        assert "damaged checkpoint or estimate" in line
 
 
 def test_options_that_are_misspelled_are_named(folder, capsys):

@@ -136,7 +136,7 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
     [
         ("Leave out n_categories", {"n_categories": 5}),
         (
-            "'height', which is not the name of a column. Use one of the names 'sex', 'age', 'state'",
+            "'height', which is not the name of a column. Use one of the names 'sex', 'age'",
             {"frequencies": {"height": [1.0]}},
         ),
         (

@@ -51,7 +51,7 @@ class CollectionSummary:
     configuration : dict
         The collection's configuration, see :func:`report_configuration`.
     n_samples : int
-        Number of reports.
+        Number of reports that were counted.
     n_batches : int
         Number of batches that were counted.
     n_repeats : int
@@ -102,9 +102,9 @@ class Aggregator:
         Name of the collection. Files with another name are refused.
     on_repeat : {"raise", "ignore"}, default="raise"
         Whether to raise an error for a batch that was counted before, or to ignore the batch. In
-        either case, the aggregator refuses a batch that has the id of an earlier batch and
-        different reports, a batch that has the reports of an earlier batch and a new id, and a file
-        of lines in the form that clients post if lines were added to it after it was counted.
+        either case, the aggregator refuses a batch with the id of an earlier batch but different
+        reports, and a batch with the reports of an earlier batch but a new id. It also refuses a
+        file of reports as clients post them if the file has grown since it was counted.
     caps : Caps, default=None
         Limits on the sizes of batches and on their sources. If None, there are no limits.
     key : bytes, default=None
@@ -438,8 +438,8 @@ class Aggregator:
         path : path-like
             The file to read.
         oracle : oracle or Protocol
-            An unfitted oracle with the same parameters as the aggregator that was saved; or its
-            protocol.
+            An unfitted oracle with the same parameters as the oracle of the saved aggregator; or
+            its protocol.
         collection_round : str, default=""
             Name of the collection.
         on_repeat : {"raise", "ignore"}, default="raise"

@@ -283,8 +283,9 @@ class CopyRule(NamedTuple):
     order that does not depend on the reports. The n reports of two batches are equal in *some*
     order with a probability of at most n! 2**-(n H), because there are n! orders.
 
-    Sums have no such bound, even if two reports are rarely equal: each support count of two batches
-    of n users agrees with a probability of about 1 / n. So equal sums are not evidence of a copy.
+    Sums have no such bound, even if two reports are rarely equal. For example, the number of
+    reports that support a category is the same in two batches of n users with a probability of the
+    order of 1 / sqrt(n). So equal sums are not evidence of a copy.
     """
 
     entropy: float

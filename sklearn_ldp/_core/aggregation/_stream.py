@@ -58,8 +58,8 @@ def aggregate(
           ``memory://...``, instead of a path; fsspec or pyarrow opens it (extra ``storage``);
         - an array (also memory-mapped), a list, or any object that streams Arrow columns, such as a
           pandas, polars or Arrow table; all of its reports are one batch;
-        - an iterator whose items are files, arrays or tables as above, each of which is one batch;
-          or pairs of a batch's id and such an item.
+        - an iterator of files, arrays or tables as above, each of which is one batch; or an
+          iterator of pairs of an id and such a batch.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
     batch_id : str, default=None

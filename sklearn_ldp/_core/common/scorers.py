@@ -31,8 +31,8 @@ class BaseScorer:
         Parameters
         ----------
         sample_weight : bool, str or None
-            Whether the weights are passed to this scorer. If it is a str, the weights are passed
-            under this name by the caller. If None, an error is raised if the caller passes weights.
+            Whether the weights are passed to this scorer. If it is a str, the caller passes the
+            weights under this name. If None, an error is raised if the caller passes weights.
 
         Returns
         -------

@@ -91,10 +91,10 @@ class Domain(Uncached, tag="domain"):
     ----------
     categories : int, array-like of shape (d,), dtype, or list of arrays
         An int d means the categories ``0 .. d-1``. For a `pandas.CategoricalDtype`, a column of
-        that dtype, a polars `Enum` or an Arrow dictionary array, the categories are its levels. A
-        list of arrays, with one array per column as in scikit-learn's encoders, means all
-        combinations of their elements. A set is refused, because its order is not the same in every
-        process.
+        that dtype, a polars `Enum` or an Arrow dictionary array, the categories are the levels that
+        it lists. A list of arrays, with one array per column as in scikit-learn's encoders, means
+        all combinations of their elements. A set is refused, because its order is not the same in
+        every process.
     missing : str, default=None
         Name of the category None, which represents a missing answer, in tables, plots and printed
         pages. If a name is passed and the list does not contain None, the category None is added.
