@@ -243,7 +243,7 @@ def searched(estimate: Any, query_sets: Mapping[str, Any], seed: int) -> dict[st
 
 
 def _pick(search: Any) -> str:
-    """Return the name of the post-processor that a search has selected, as in the error study."""
+    """Return the name of the post-processor that a search has selected."""
     best = search.best_estimator_
     has_queries = isinstance(best, ldp.EmpiricalBayes) and best.queries is not None
     return WITH_QUERIES if has_queries else ldp.model_selection.candidate_name(best)

@@ -199,10 +199,10 @@ class Aggregator:
         Parameters
         ----------
         other : Aggregator or Tally
-            The sums of batches of the same collection; `other` is not modified. Files of lines in
-            the form that clients post may grow. Only one server should read such a file. If two
-            servers read it while it grows, lines are counted twice, because the servers cannot
-            compare lines: each server uses its own key for the digests of lines.
+            The sums of batches of the same collection; `other` is not modified. A file of reports
+            as clients post them may grow, and only one server should read such a file. If two
+            servers read it while it grows, reports are counted twice, because a server cannot
+            compare its reports with the reports of another server.
 
         Returns
         -------
@@ -407,7 +407,7 @@ class Aggregator:
             self._write(path)
 
     def _write(self, path: str | PathLike[str]) -> None:
-        """Write the checkpoint to a file whose lock this process already has."""
+        """Write the checkpoint to a file. The caller must have locked the file before."""
         place = Path(path).resolve()
         with lock_of(self):
             state = checkpoints.Checkpoint(

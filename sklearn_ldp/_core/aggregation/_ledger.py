@@ -390,16 +390,16 @@ def file_digest_of(sha256: str) -> bytes:
 
 
 class KnownLines(NamedTuple):
-    """Facts about counted batches of posted lines, which readers of such lines need.
+    """Facts about counted files of posted lines, which readers of such files need.
 
-    Posted lines are lines of a file in the form in which clients post them.
+    Posted lines are lines of JSON, each with a configuration and a report, as clients post them.
 
     Parameters
     ----------
     sizes : set of int
         Numbers of lines of the batches of posted lines that were counted.
     secret : bytes
-        Key of the digests of lines. Clients do not know it. So a client cannot choose lines with
+        Key of the digests of lines. Clients do not have it. So a client cannot choose lines with
         low digests, which would make the collection refuse files of honest clients.
     """
 

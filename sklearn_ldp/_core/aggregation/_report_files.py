@@ -210,8 +210,8 @@ def tally_file(
 
     Memory is bounded for any number of reports. Privacy: costs none.
 
-    A file may also contain lines in the form that clients post, and such a file may grow. Two
-    tallies of the same file do not show whether lines were added between them. So an aggregator
+    A file may also contain reports as clients post them, one per line, and such a file may grow.
+    Two tallies of the same file do not show whether lines were added between them. So an aggregator
     refuses a second tally of the same path. Use :func:`aggregate` for such files, because it reads
     and compares the lines.
 

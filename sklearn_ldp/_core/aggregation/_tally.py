@@ -337,8 +337,8 @@ def count_batch(
     """Check all reports of a batch and return their sums as a tally.
 
     The time is proportional to the number of reports, not to the size of the tally. `header` is
-    the header of the file of the batch, or None for reports in memory. `key` is the secret that
-    computes the digests of lines in the form in which clients post them, see `KnownLines`.
+    the header of the file of the batch, or None for reports in memory. `key` is the secret for the
+    digests of single reports in files of reports as clients post them, see `KnownLines`.
     """
     check_batch_id(batch_id)
     counts = protocol.empty

@@ -546,7 +546,7 @@ def read_messages(source: Any) -> Iterator[Any]:
 
 
 def _read(source: Any, size: int) -> bytearray:
-    """Read `size` bytes, or fewer if the file ends before.
+    """Read `size` bytes, or fewer if the file is shorter.
 
     The bytes are read in pieces, because the stated size may be larger than the file.
     """
