@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> None:
     except (RefusedBatchError, CheckpointError) as error:
         claimed = as_options(_claimed(arguments) or {})
         used = as_options(oracle.protocol(arguments.round).configuration)
-        is_other = "another collection" in str(error) or "of this collection" in str(error)
+        is_other = "of another collection" in str(error) or "of this collection" in str(error)
         hint = f"The reports claim: {claimed}."
         if claimed == used:  # from the first file or the checkpoint, so another file differs
             hint = f"This command counts only {claimed}. Use --on-refusal skip to omit other files."

@@ -257,7 +257,10 @@ def test_javascript_refuses_in_one_sentence(action, value, fragment, tmp_path):
 @pytest.mark.parametrize(
     ("oracle", "message"),
     [
-        (HadamardResponse(1.0, categories=9, n_blocks=2), "no client for HadamardResponse .* GRR"),
+        (
+            HadamardResponse(1.0, categories=9, n_blocks=2),
+            "no client outside Python for HadamardResponse.* GRR",
+        ),
         (GRR(1.0, categories=100_001), "100,001 categories, but the limit is 100,000. .*--open"),
         (GRR(1.0, categories=[0.5, 1.5]), "texts, integers of at most"),
         (GRR(1.0, categories=Domain.bins([0, 1, 2])), "texts, integers of at most"),

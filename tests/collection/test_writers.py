@@ -237,12 +237,12 @@ def test_pipes_that_are_named_are_refused_at_once(tmp_path):
     """Opening a pipe that nobody writes to waits for ever."""
     for name in ("state.npz", "batch.parquet", "batch.arrows", "batch.jsonl"):
         os.mkfifo(tmp_path / name)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         Aggregator.load(tmp_path / "state.npz", ORACLE)
     for name in ("batch.parquet", "batch.arrows", "batch.jsonl"):
-        with pytest.raises(ValueError, match="no regular file"):
+        with pytest.raises(ValueError, match="not a regular file"):
             aggregate(tmp_path / name, ORACLE)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         aggregate([], ORACLE, checkpoint=tmp_path / "state.npz")
 
 

@@ -349,7 +349,7 @@ def test_a_header_of_slots_claims_no_memory(own):
     for name, value in [("n_slots", 10**15), ("width", 10**15), ("width", -12), ("n_slots", "9")]:
         text = json.dumps({**head, name: value}).encode().ljust(4096)
         path.write_bytes(text + path.read_bytes()[4096:])
-        with pytest.raises(ValueError, match="is damaged|is not a file of slots") as refusal:
+        with pytest.raises(ValueError, match="is damaged|is not a file of reports") as refusal:
             reopened(own)
         assert str(path) in str(refusal.value)
 

@@ -143,7 +143,7 @@ def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> No
     """Raise ValueError unless a configuration is the configuration of the protocol's reports."""
     if difference := protocol.difference(theirs):
         raise ValueError(
-            f"the reports belong to another collection: {difference}. Reports with different "
+            f"the reports are reports of another collection: {difference}. Reports with different "
             "configurations cannot be added up. Pass an oracle with the same parameters as the "
             "oracle of the clients."
         )

@@ -1057,7 +1057,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             elif is_missing(value):
                 refuse_missing(name, is_listed=False)
             else:
-                self._refuse("a value that is empty, not a string or contains NUL,", name, user)
+                self._refuse("a value that is not a string, is empty or contains NUL,", name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)
         if self.is_stood_in:
             unknown = (letters < 0).any(axis=1)
@@ -1073,7 +1073,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         remedy += 'missing="report" so that clients send a default value.'
         raise UnknownValueError(
             f"{name} got {problem} {remedy}",
-            f"{name} got a value that is empty, not a string or has a letter outside of the "
+            f"{name} got a value that is not a string, is empty or has a letter outside of the "
             f"alphabet, which is not shown because errors of clients are logged, {remedy}",
         )
 
