@@ -224,7 +224,7 @@ def test_numbers_that_are_too_large(number, capsys):
         line = error_of(capsys, "plan", option, number, "--epsilon", "1", code=2)
         assert "expected a whole number from 1 to 2**53" in line
     line = error_of(capsys, "plan", "--n-categories", "1e15", "--n-samples", "9")
-    assert "categories= up to 100,000,000" in line
+    assert "at most 100,000,000 categories" in line
 
 
 def test_a_call_that_adds_nothing_does_not_end_in_0(folder, capsys):

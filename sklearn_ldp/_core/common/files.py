@@ -127,7 +127,7 @@ def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files that processes which have ended have left next to `path`."""
+    """Remove temporary files next to `path` that were left by processes that no longer run."""
     # A process of this machine can be checked. The files of other machines, such as containers
     # that share the folder, are removed after a day.
     target = resolved(path)
@@ -388,7 +388,7 @@ class Source:
                 raise ValueError(
                     f"{self.name} cannot be read: either it is a truncated or damaged Parquet "
                     f"file, or it is too large when it is unpacked ({detail}). Copy or download "
-                    "the file again."
+                    "the file again; if it is too large, split it."
                 ) from error
 
 

@@ -40,8 +40,9 @@ def warn_of_output(transformer: Any, container: str | None = None) -> None:
     if (container or _get_output_config("transform", transformer)["dense"]) != "default":
         name = type(transformer).__name__
         text = (
-            f"{name} returns estimates, not data frames. Call to_frame() of an estimate. A "
-            "ColumnTransformer joins estimates to one row, and its set_output makes a data frame."
+            f"{name} returns estimates, not data frames. To get a data frame, call to_frame() of "
+            "an estimate. In a ColumnTransformer, which joins estimates to one row, call "
+            "set_output of the ColumnTransformer instead."
         )
         warn_once(text, UserWarning, "set_output")
 

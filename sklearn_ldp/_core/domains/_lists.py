@@ -367,7 +367,7 @@ class BinList(CategoryList, tag="bin-list"):
             whole = ", and a whole number for each bin" * integers
             raise ValueError(
                 f"Domain.bins needs edges in increasing order{between}{whole}, got {edges!r}. "
-                "Sort the edges, and remove repeated edges."
+                "Sort the edges, and remove edges that are repeated or outside of the bounds."
             )
         shown = number_texts(ends.tolist())
         if len(set(shown)) < len(shown):
@@ -666,8 +666,9 @@ def one_list(categories: Any, name: str) -> CategoryList:
         n = int(categories)
         if n > _MOST_NUMBERED:
             raise ValueError(
-                f"{name} supports categories= up to {_MOST_NUMBERED:,} if it is an integer, got "
-                f"{n:,}. On clients, use Domain.open(), which needs no list of categories."
+                f"{name} supports at most {_MOST_NUMBERED:,} categories if categories= is an "
+                f"integer, got {n:,}. On clients, use Domain.open(), which needs no list of "
+                "categories."
             )
         array = np.arange(max(n, 0))
     else:
