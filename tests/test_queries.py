@@ -486,7 +486,7 @@ def test_ranges_of_numbers_that_are_none(pairs, what):
 @pytest.mark.parametrize("asked", [between([(0, 1)]), mean()])
 def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
     d = len(Domain.of(domain))
-    with pytest.raises(ValueError, match="bins between bounds"):
+    with pytest.raises(ValueError, match="bins with bounds"):
         FrequencyEstimate([np.full(d, 1 / d)], domain).answer(asked)
 
 

@@ -243,7 +243,7 @@ def test_what_makes_no_data_frames_says_what_does(container):
     frame = pytest.importorskip("pandas").DataFrame({"a": [0, 1, 1] * 10, "b": [1, 0, 1] * 10})
     step = make_pipeline(GRR(1.0, categories=2, random_state=0), NormSub())
     each = [(name, clone(step), [name]) for name in frame]
-    remedy = "returns estimates, not data frames.*its set_output makes a data frame"
+    remedy = "returns estimates, not data frames.*call set_output of the ColumnTransformer"
     with pytest.warns(UserWarning, match=remedy):
         pipe = clone(step).set_output(transform=container)
     assert isinstance(pipe.fit_transform(frame["a"]), FrequencyEstimate)

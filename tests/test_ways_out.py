@@ -233,8 +233,8 @@ COLLECTING = {
     "client in JavaScript": lambda kind, folder: client_module(oracle_of(kind)),
     "plan": lambda kind, folder: Plan(oracle_of(kind)).rmse(n_users=N),
 }
-IN_PYTHON = "The command line cannot read reports of {}. Use"
-NO_CLIENT = "There is no client for {} outside Python"
+IN_PYTHON = "The command line does not support reports of {}. Use"
+NO_CLIENT = "There is no client outside Python for {}"
 REFUSED = {
     ("values of items", "command line"): IN_PYTHON.format("KeyValueOracle"),
     ("mean", "command line"): IN_PYTHON.format("LocalMean"),

@@ -64,7 +64,7 @@ _COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, without the usage text of argparse."""
+    """An argument parser that prints errors in a single line, without a usage text."""
 
     commands: Mapping[str, Any] = {}  # the parsers by command
     all_arguments: Sequence[str] = ()  # of the process
@@ -88,16 +88,21 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Closed:
-    """A stand-in for a standard stream that is None because it was closed before the start."""
+    """A replacement for a standard stream that was closed before the process started.
+
+    Reading or writing raises an OSError.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def flush(self) -> None:
-        """Do nothing, because nothing was written."""
+        """Do nothing, because nothing can have been written to the stream."""
 
     def __getattr__(self, attribute: str) -> Any:
-        raise OSError(errno.EBADF, "it is closed. Open it, or name a file", self._name)
+        raise OSError(
+            errno.EBADF, "the stream is closed. Open it, or pass the name of a file", self._name
+        )
 
 
 def _replace_closed_streams() -> None:
@@ -109,7 +114,7 @@ def _replace_closed_streams() -> None:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Parse the arguments, run the command and return the exit code."""
+    """Parse the arguments, run the command and return the exit code of the process."""
     words = sys.argv[1:] if argv is None else argv
     _replace_closed_streams()
     try:
@@ -135,7 +140,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_once() -> Callable[..., None]:
-    """Return a function that shows each warning once, in one line."""
+    """Return a function that prints each distinct warning once, as a single line."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any) -> None:
@@ -148,7 +153,10 @@ def _show_once() -> Callable[..., None]:
 
 
 def _forget_stdout() -> None:
-    """Discard the unwritten output, because Python would report an error for it at exit."""
+    """Discard output that was not written yet.
+
+    Otherwise Python would report an error for it at exit.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -171,7 +179,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _help_texts(docstring: str | None) -> dict[str, Any]:
-    """Return the options of argparse that show a module's docstring without its first line."""
+    """Return the arguments of argparse that show a module's docstring as help.
+
+    The first line of the docstring is left out.
+    """
     # docstring: a line of dashes separates the description from the epilog. With `-OO` Python has
     # no docstrings, so there is no help.
     description, _, epilog = (docstring or "").partition("\n")[2].partition("\n----\n")

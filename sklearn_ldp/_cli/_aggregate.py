@@ -66,7 +66,7 @@ def _place(text: str) -> Path | str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``aggregate`` to its parser."""
     source = parser.add_argument_group("input")
     text = (
         "files of reports, folders of such files, their addresses in object storage (s3://, "
@@ -110,7 +110,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Add up the reports, and print a summary of the collection."""
+    """Add up the reports in the files, and print a summary of the collection."""
     from .._core.aggregation.checkpoints import other_user
     from ..collection import Caps, CheckpointError, RefusedBatchError
 
@@ -133,7 +133,8 @@ def run(arguments: argparse.Namespace) -> None:
         say(f"waiting for {other}, which adds to {path}")
     if arguments.dask is None and arguments.timeout is not None:
         raise ValueError(
-            "--timeout needs a cluster. Specify --dask ADDRESS too, or omit --timeout."
+            "--timeout can be used only with a Dask cluster. Pass --dask ADDRESS as well, or "
+            "leave out --timeout."
         )
     work = _aggregate_here if arguments.dask is None else _aggregate_on_dask
     try:
@@ -158,13 +159,16 @@ def run(arguments: argparse.Namespace) -> None:
     print(summary)
     if n_batches and summary.n_refused - n_refused >= n_batches:
         raise ValueError(
-            f"Every batch was refused ({n_batches:,} in this call), so nothing was added. See "
-            "the reasons in the summary."
+            f"Every batch was refused ({n_batches:,} in this call), so nothing was added. Read "
+            "the reasons in the summary, and correct the options or the files."
         )
 
 
 def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict) -> int:
-    """Return the number of refusals that an earlier call stored; 0 unless refusals are skipped."""
+    """Return the number of refused batches in the checkpoint of an earlier call.
+
+    Return 0 if refused batches are not skipped.
+    """
     from ..collection import Aggregator
 
     if arguments.on_refusal == "stop" or not arguments.checkpoint.exists():
@@ -174,7 +178,10 @@ def _earlier_refusals(arguments: argparse.Namespace, oracle: Any, options: dict)
 
 
 def _claimed(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the configuration of the checkpoint, or else of the first file, or else None."""
+    """Return the configuration in the checkpoint, or in the first readable file of reports.
+
+    Return None if there is neither. The configuration is not verified.
+    """
     from .._core.aggregation import checkpoints
     from ..collection import describe_reports
 
@@ -200,13 +207,16 @@ def _aggregate_here(arguments: argparse.Namespace, oracle: Any, options: dict) -
             try:
                 return aggregate(batches, oracle, **options), len(paths)
             except RepeatedBatchError as error:
-                if arguments.on_repeat == "stop" or "seen the reports of" not in str(error):
+                if arguments.on_repeat == "stop" or "counted the reports of" not in str(error):
                     raise
                 say(f"skipped, because a sender may repeat the same reports: {error}")
 
 
 def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
-    """Yield the files; raise an error for a missing file, unless `may_miss` is true."""
+    """Yield the files of reports that the arguments name.
+
+    Raise an error for a missing file, unless `may_miss` is true.
+    """
     from .._core.aggregation.sources import SUFFIXES, report_files
     from .._serve.slots import held_in
 
@@ -221,9 +231,9 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         if file.suffix == ".npz" and file.is_file():
             raise ValueError(
-                f"{file} is a checkpoint, and checkpoints may share batches. Count all report "
-                "files with one --checkpoint, or merge checkpoints of other batches in Python "
-                "(Aggregator.merge)."
+                f"{file} is a checkpoint, not a file of reports, and checkpoints may contain the "
+                "same batches. Pass all files of reports with a single --checkpoint. To merge "
+                "checkpoints of different batches, use Aggregator.merge in Python."
             )
         if not file.is_dir():
             check_suffix(file, tuple(SUFFIXES), option="")
@@ -235,7 +245,7 @@ def _paths(files: list[Path | str], may_miss: bool) -> Iterator[Any]:
 
 
 def _batches(paths: list[Any], arguments: Any, progress: Progress) -> Iterator[Any]:
-    """Yield the files; for "-", yield the batch on standard input, which is read as it arrives."""
+    """Yield the files. For "-", yield the batch on standard input, which is read in pieces."""
     from .._core.aggregation.sources import Piped
 
     for path in paths:
@@ -257,10 +267,13 @@ def _aggregate_on_dask(
     try:
         from distributed import Client
     except ImportError as error:
-        raise ImportError("--dask needs distributed: pip install 'sklearn_ldp[dask]'.") from error
+        raise ImportError(
+            "--dask needs the package distributed. Run pip install 'sklearn_ldp[dask]'."
+        ) from error
     if any(str(file) == "-" for file in arguments.files):
         raise ValueError(
-            "--dask needs files that the workers can open. Name files instead of standard input."
+            "--dask cannot read standard input, because the workers must open the files. Pass "
+            "the names of files instead of -."
         )
     paths = [
         path.resolve() if isinstance(path, Path) else path
@@ -275,7 +288,7 @@ def _aggregate_on_dask(
 
 # -- signals that end the process, as an exception that lets it save its work first ----------------
 class Terminated(KeyboardInterrupt):
-    """A signal other than Ctrl-C has ended the process."""
+    """Exception for a signal other than Ctrl-C that ends the process."""
 
     # number: number of the signal.
 
@@ -286,7 +299,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP while the block runs."""
+    """While the `with` block runs, raise `Terminated` on the signals SIGTERM and SIGHUP."""
     # After the first signal, further signals do not interrupt the saving in the block. A signal
     # that was ignored at the start of the process, such as SIGHUP under nohup, stays ignored.
     if threading.current_thread() is not threading.main_thread():

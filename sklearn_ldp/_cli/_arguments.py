@@ -1,4 +1,4 @@
-"""Arguments of the commands: their types, shared options, and the objects that they name."""
+"""Arguments of the commands: their types, shared options, and the objects that they describe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # -- oracles, post-processors and searches, by name ----------------------------------------------
 def kebab(name: str) -> str:
-    """Convert a class name to lower case with hyphens, such as ``NormSub`` to ``norm-sub``."""
+    """Return a class name in lower case with hyphens, for example ``norm-sub`` for ``NormSub``."""
     return re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
@@ -52,17 +52,20 @@ _NAMED = (*_ORACLES, "range-oracle")
 
 
 def all_oracles() -> dict[str, type[BaseOracle]]:
-    """Return the oracles for a list of categories, such as ``{"olh": OLH, ..}``."""
+    """Return a dict of the oracles for lists of categories, such as ``{"olh": OLH, ..}``."""
     return {name: getattr(ldp.oracles, cls) for name, cls in _ORACLES.items()}
 
 
 def named_oracles() -> dict[str, type[BaseOracle]]:
-    """Return the classes that ``--oracle`` may name: all oracles, and RangeOracle for numbers."""
+    """Return a dict of the oracle classes that ``--oracle`` accepts.
+
+    In addition to `all_oracles`, it contains RangeOracle, for bins of numbers.
+    """
     return {**all_oracles(), "range-oracle": ldp.RangeOracle}
 
 
 def oracle_class(name: str) -> Callable[..., BaseOracle]:
-    """Return the class of ``--oracle``."""
+    """Return the oracle class for a value of ``--oracle``."""
     # name: a key of `named_oracles` or the name of its class, "olh-mixing", or
     # `package.module:ClassName` of any other subclass of BaseOracle that can be imported.
     classes: dict[str, Callable[..., BaseOracle]] = {**named_oracles()}
@@ -75,18 +78,22 @@ def oracle_class(name: str) -> Callable[..., BaseOracle]:
         result = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # a foreign module may raise any exception
         raise argparse.ArgumentTypeError(
-            f"cannot import {name!r} ({type(error).__name__}: {error}); expected "
+            f"cannot import {name!r} ({type(error).__name__}: {error}). Pass "
             "package.module:ClassName of an oracle that Python can import here"
         ) from error
     if not is_concrete(result, ldp.oracles.BaseOracle):
         raise argparse.ArgumentTypeError(
-            f"{name!r} is {result!r}; expected a class derived from sklearn_ldp.oracles.BaseOracle"
+            f"{name!r} is {result!r}, which is not a subclass of sklearn_ldp.oracles.BaseOracle. "
+            "Pass the name of such a class"
         )
     return result
 
 
 def oracle_name(name: str) -> str:
-    """Return the name of an oracle in tables; this is the argparse type of ``--oracle``."""
+    """Check a value of ``--oracle``, and return the name of the oracle for tables.
+
+    This is the argparse type of the option.
+    """
     if ":" in name:
         oracle_class(name)
         return name
@@ -94,7 +101,10 @@ def oracle_name(name: str) -> str:
 
 
 def spelled(name: str, known: Iterable[str], other: str = "") -> str:
-    """Return the known name that equals a name up to case and hyphens, or raise an error."""
+    """Return the known name that equals `name` if case and hyphens are ignored.
+
+    Otherwise raise an error, which ends with `other`.
+    """
     plain = {_plain(listed): listed for listed in known}
     if _plain(name) in plain:
         return plain[_plain(name)]
@@ -110,11 +120,16 @@ def _plain(name: str) -> str:
 
 
 def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -> BaseOracle:
-    """Make the oracle that ``--oracle`` and ``--epsilon`` select (default: the best), unseeded."""
+    """Return the oracle that ``--oracle`` and ``--epsilon`` select, without a seed.
+
+    Without ``--oracle``, return the most accurate oracle. `in_browsers` restricts it to oracles
+    with a JavaScript client.
+    """
     if max_items := getattr(arguments, "max_items", None):
         if arguments.oracle is not None:
             raise ValueError(
-                "--max-items collects sets, for which there is only one oracle. Omit --oracle."
+                "--oracle cannot be combined with --max-items, because only one oracle supports "
+                "sets of items. Leave out --oracle."
             )
         method = "hash" if getattr(arguments, "is_hashed", False) else "auto"
         return ldp.ItemOracle(
@@ -132,16 +147,19 @@ def make_oracle(arguments: Any, categories: Any, *, in_browsers: bool = False) -
 
 
 def has_domain(arguments: Any) -> bool:
-    """Return whether one of the options specifies the public domain."""
+    """Return whether --categories, --domains or --strings specifies the public domain."""
     domains = (arguments.categories, arguments.domains, arguments.strings)
     return any(domain is not None for domain in domains)
 
 
 def declared_oracle(arguments: Any) -> BaseOracle | ldp.ColumnOracle | ldp.oracles.StringOracle:
-    """Return the oracle over the domain of ``--categories``, ``--domains`` or ``--strings``."""
+    """Return the oracle for the domain of ``--categories``, ``--domains`` or ``--strings``."""
     if arguments.strings is not None:
         if arguments.oracle is not None:
-            raise ValueError("--oracle needs a list of categories. Omit it with --strings.")
+            raise ValueError(
+                "--oracle cannot be combined with --strings, because it needs a list of "
+                "categories. Leave out --oracle."
+            )
         return ldp.oracles.StringOracle(
             arguments.epsilon,
             alphabet=arguments.strings,
@@ -158,16 +176,22 @@ def declared_oracle(arguments: Any) -> BaseOracle | ldp.ColumnOracle | ldp.oracl
 
 
 def hashing_oracle(arguments: Any, categories: Any) -> BaseOracle:
-    """Return the oracle for ``--open``; `categories` is "open", or the list of the server."""
+    """Return the oracle for ``--open``.
+
+    `categories` is "open" on clients, and the list of categories on the server.
+    """
     if arguments.oracle not in (None, "olh", "olh-mixing"):
-        raise ValueError(f"--open needs --oracle olh, got {arguments.oracle}.")
+        raise ValueError(
+            f"--open works only with --oracle olh, got --oracle {arguments.oracle}. Pass --oracle "
+            "olh, or leave out --oracle."
+        )
     if m := arguments.max_items:
         return ldp.ItemOracle(arguments.epsilon, categories=categories, max_items=m, method="hash")
     return ldp.OLH(arguments.epsilon, categories=categories, hash_family="mixing")
 
 
 def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
-    """Set oracle, epsilon and round from the configuration of reports, if no option sets them."""
+    """Set oracle, epsilon and round from the configuration of reports, unless options set them."""
     # configuration: None if it cannot be read. It is a claim of the senders. Reports that do not
     # fit the resulting oracle are refused as usual.
     claimed = configuration or {}
@@ -180,7 +204,7 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
     oracle = claimed.get("oracle")
     if isinstance(oracle, str) and kebab(oracle) in _ONLY_IN_PYTHON:
         raise ValueError(
-            f"The command line cannot read reports of {printable(oracle)}. Use "
+            f"The command line does not support reports of {printable(oracle)}. Use "
             "`sklearn_ldp.collection.aggregate` or `Aggregator.load` in Python."
         )
     max_items = claimed.get("max_items")
@@ -193,7 +217,7 @@ def adopt(arguments: Any, configuration: Mapping[str, Any] | None) -> None:
 
 
 def as_options(configuration: Mapping[str, Any]) -> str:
-    """Return the options that reports of a configuration need, such as ``--oracle grr``."""
+    """Return the command-line options that match a configuration, such as ``--oracle grr``."""
     options = _options_of(configuration).items()
     return " ".join(
         f"--{name} {quote(printable(str(value)))}" for name, value in options if value != ""
@@ -201,7 +225,7 @@ def as_options(configuration: Mapping[str, Any]) -> str:
 
 
 def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return oracle, epsilon and round of a configuration if they are valid options."""
+    """Return the oracle, epsilon and round in a configuration, as far as they are valid options."""
     options = dict[str, Any]()
     names = {_plain(name): name for name in _NAMED}
     oracle = configuration.get("oracle")
@@ -219,7 +243,10 @@ def _options_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 # -- options ------------------------------------------------------------------------------------
 def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Callable[[str], Any]:
-    """Return an argparse type that accepts valid numbers, and names `expectation` in errors."""
+    """Return an argparse type for numbers.
+
+    It accepts numbers for which `is_fine` is true, and its errors contain `expectation`.
+    """
 
     def parse(text: str) -> Any:
         try:
@@ -234,7 +261,10 @@ def _number(kind: type, expectation: str, is_fine: Callable[[Any], bool]) -> Cal
 
 
 def _whole(text: str) -> int | None:
-    """Return the whole number of a text such as 1e6; None if it is no whole number."""
+    """Return the whole number in a text such as 1e6.
+
+    Return None if the text is not a whole number.
+    """
     try:
         number = float(text)
     except ValueError:
@@ -253,7 +283,7 @@ jobs = _number(int, "a number of threads >= 1, or -1 for all cores", lambda x: x
 
 
 def seconds_or_never(text: str) -> float:
-    """Convert a text to a number of seconds; "never" becomes infinity."""
+    """Return the number of seconds in a text. For "never", return infinity."""
     return math.inf if text == "never" else patience(text)
 
 
@@ -265,7 +295,7 @@ ORACLE_NAMES = (
 
 
 def _option(type: Any, metavar: str, help: str, default: Any = None) -> dict[str, Any]:
-    """Return the keyword arguments of argparse for an option."""
+    """Return the keyword arguments of `add_argument` for an option."""
     return {"type": type, "metavar": metavar, "help": help, "default": default}
 
 
@@ -319,7 +349,10 @@ _SHARED = {
 
 
 def add_shared(parser: Any, *names: str, **changes: Any) -> None:
-    """Add options that several commands share, in this order and with these changes."""
+    """Add options that several commands have in common.
+
+    `changes` replaces keyword arguments of all these options.
+    """
     for name in names:
         parser.add_argument(name, **{**_SHARED[name], **changes})
 
@@ -332,7 +365,7 @@ def add_domain_options(
     ".json file with the domain of a column as in --domains, or with the bins of two columns of "
     'numbers, {"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": ..}}',
 ) -> None:
-    """Add the options for the public domain of one column or of several columns."""
+    """Add the options that specify the public domain of one column or of several columns."""
     either = parser.add_mutually_exclusive_group(required=required)
     either.add_argument("--categories", type=Path, metavar="FILE", help=help)
     add_shared(either, "--domains")
@@ -352,7 +385,7 @@ def add_domain_options(
 
 
 def add_value_options(parser: Any) -> None:
-    """Add the options that locate the values in a file."""
+    """Add the options that describe where a file contains the users' values."""
     text = "content of FILE (default: auto, a histogram if it has both columns)"
     kinds = ["auto", "values", "histogram"]
     parser.add_argument("--input-kind", choices=kinds, default="auto", help=text)
@@ -366,38 +399,45 @@ def add_value_options(parser: Any) -> None:
 
 
 def check_table_output(path: Path | None, source: Path | None = None) -> None:
-    """Refuse an output that cannot be written, before any work."""
+    """Raise an error if the table cannot be written to `path`.
+
+    Commands call it before any work. `source` is the input file, which must not be replaced.
+    """
     if path is None:
         return
     check_suffix(path, TABLE_SUFFIXES)
     if not is_csv(path):
         check_parquet(path)
     if source is not None and path.exists() and source.exists() and path.samefile(source):
-        raise ValueError(f"--output {path} is the input itself. Name another file.")
+        raise ValueError(f"--output {path} is also the input file. Pass another file name.")
     check_writable(path)
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...], option: str = "--output ") -> None:
-    """Refuse a file whose name does not end in a known format."""
+    """Raise ValueError unless the name of the file has one of the suffixes.
+
+    `option` is the text before the path in the error.
+    """
     if not path.name.lower().endswith(suffixes):
         raise ValueError(
-            f"{option}{path}: the name must end in {', '.join(suffixes)}, which selects the format."
+            f"{option}{path}: the name must end in {', '.join(suffixes)}, because the suffix "
+            "selects the format. Pass another file name."
         )
 
 
 def read_key(path: Path | None) -> bytes | None:
-    """Read the bytes of a key; the errors do not show them."""
+    """Return the key in a file, or None if there is no file. The errors do not show the key."""
     if path is None:
         return None
     key = read_regular(path, 1 << 20)
     if len(key) < 16:
         raise ValueError(
-            f"--key-file {path}: a key has at least 16 bytes, got {len(key)}. Draw a key with "
-            "`openssl rand -out FILE 32`."
+            f"--key-file {path}: a key needs at least 16 bytes, got {len(key)} bytes. Create a "
+            "key with `openssl rand -out FILE 32`."
         )
     return key
 
 
 def say(text: str) -> None:
-    """Print a line on stderr: a message for the user that is not part of the result."""
+    """Print a line on standard error, for messages that are not part of the result."""
     print(f"sklearn-ldp: {printable(text)}", file=sys.stderr)

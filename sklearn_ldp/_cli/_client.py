@@ -40,7 +40,7 @@ _SELF_TEST_ROWS = 1000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``client`` to its parser."""
     source = parser.add_argument_group("domain").add_mutually_exclusive_group()
     text = "the public domain: one category per line, or a .json file with a list of categories"
     source.add_argument("--categories", type=Path, metavar="FILE", help=text)
@@ -69,12 +69,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the module, or with --self-test a module and test vectors."""
+    """Write the JavaScript module. With --self-test, write a module with test cases instead."""
     from .._core.aggregation import clients
 
     path = arguments.output
     if path is None and not arguments.self_test:
-        raise ValueError("client needs --output FILE.mjs, or --self-test.")
+        raise ValueError(
+            "The command 'client' needs --output FILE.mjs, or --self-test. Pass one of them."
+        )
     oracle = _oracle(arguments)
     names = ("epsilon_forever", "max_epsilon", "fixed_part", "missing")
     options = {name: getattr(arguments, name) for name in names}
@@ -104,6 +106,6 @@ def _oracle(arguments: Any) -> Any:
     if arguments.self_test:
         return make_oracle(arguments, _SELF_TEST_CATEGORIES, in_browsers=True)
     raise ValueError(
-        "client needs --categories FILE. If the possible answers cannot be listed, use --open "
-        "instead."
+        "The command 'client' needs --categories FILE. If the possible answers cannot be listed, "
+        "pass --open instead."
     )

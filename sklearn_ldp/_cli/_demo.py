@@ -53,7 +53,7 @@ Next: README.md shows the same in ten lines of Python, and links to the guide.
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``demo`` to its parser."""
     text = "privacy budget of one report, > 0 (default: 0.5)"
     add_shared(parser, "--epsilon", default=0.5, help=text)
     text = "number of residents who report, drawn at random (default: 100000)"
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the demo."""
+    """Simulate collections with all methods, and print the tables of their errors."""
     check_suffix(arguments.output, _PICTURE_SUFFIXES)
     check_writable(arguments.output)
     states = ldp.datasets.load_us_states(n_samples=arguments.n_samples, random_state=arguments.seed)
@@ -123,7 +123,7 @@ def _introduction(arguments: argparse.Namespace, query_names: list[str]) -> str:
 
 
 def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
-    """Return a summary of the gain by post-processing."""
+    """Return a sentence with the errors before and after post-processing."""
     states = study["queries"][0]
     errors = [_errors(study, oracle, states) for oracle in dict.fromkeys(study["oracle"])]
     best = min(errors, key=lambda by_post: by_post["Base"])
@@ -137,12 +137,15 @@ def _in_short(study: ErrorStudy, arguments: argparse.Namespace) -> str:
 
 
 def _in_points(mse: Any) -> Any:
-    """Return the root mean squared error in percentage points."""
+    """Return the root of a mean squared error, in percentage points."""
     return 100 * np.sqrt(mse)
 
 
 def _draw(estimates: dict, states: Any, path: Path) -> str:
-    """Draw a dozen states: the truth, the best raw estimate, and the post-processed estimate."""
+    """Draw twelve states with their true frequency, raw estimate and post-processed estimate.
+
+    Return a line with the name of the file.
+    """
     try:
         import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
@@ -191,7 +194,7 @@ WITH_QUERIES = "with queries="  # short, because it heads rows of wide tables
 def with_queries(
     study: ErrorStudy, oracles: Any, counts: Any, query_sets: Mapping[str, Any], **options: Any
 ) -> ErrorStudy:
-    """Return a study that also has the errors of EmpiricalBayes with each query set."""
+    """Return a copy of the study that also has EmpiricalBayes with each query set."""
     studies = [study]
     for name, queries in query_sets.items():
         if repr(queries) != repr(ldp.queries.full_domain()):
@@ -204,7 +207,11 @@ def with_queries(
 
 
 def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
-    """Return one table per query set, with a row per post-processor and a column per oracle."""
+    """Return a table of errors as text for each query set.
+
+    A table has one row per post-processor and one column per oracle. `show` converts a mean squared
+    error to text.
+    """
     oracles = list(dict.fromkeys(study["oracle"]))
     # Stars have a separate character, which is blank in the head, so that digits stay aligned.
     heads = [narrow(oracle).replace("\n", " \n") + " " for oracle in oracles]
@@ -220,7 +227,11 @@ def error_tables(study: ErrorStudy, show: Callable[[float], str]) -> str:
 
 
 def searched(estimate: Any, query_sets: Mapping[str, Any], seed: int) -> dict[str, dict[str, str]]:
-    """Return the selection of each search from an estimate, by the names of queries and search."""
+    """Return the post-processor that each search selects from an estimate, for each query set.
+
+    The result maps the name of a query set to a dict, which maps the name of a search to the name
+    of the selected post-processor.
+    """
     searches = [ldp.SyntheticSearch(random_state=seed), ldp.HeldOutSearch(random_state=seed)]
     return {
         name: {
@@ -232,14 +243,17 @@ def searched(estimate: Any, query_sets: Mapping[str, Any], seed: int) -> dict[st
 
 
 def _pick(search: Any) -> str:
-    """Return the name of the selected post-processor as in the study."""
+    """Return the name of the post-processor that a search has selected."""
     best = search.best_estimator_
     has_queries = isinstance(best, ldp.EmpiricalBayes) and best.queries is not None
     return WITH_QUERIES if has_queries else ldp.model_selection.candidate_name(best)
 
 
 def pick_table(study: ErrorStudy, picks: Mapping[str, dict[str, dict[str, str]]]) -> str:
-    """Return a table of the selections, with one row per query set below each oracle."""
+    """Return a table of the selected post-processors as text.
+
+    Below each oracle, there is one row per query set.
+    """
     searches = list(next(iter(next(iter(picks.values())).values())))
     header = ["oracle,\n  queries", "best in\nhindsight"]
     for search in searches:
@@ -264,12 +278,15 @@ def _errors(study: ErrorStudy, oracle: str, queries: str) -> dict[str, float]:
 
 
 def _best(errors: dict[str, float]) -> str:
-    """Return the post-processor with the smallest true error."""
+    """Return the name of the post-processor with the smallest error.
+
+    `errors` maps names to errors.
+    """
     return min(errors, key=errors.__getitem__)
 
 
 def _regret(mse: float, minimum: float) -> float:
-    """Return sqrt(mse / minimum) - 1, the relative excess of the RMSE over its minimum."""
+    """Return sqrt(mse / minimum) - 1: by how much an error exceeds the minimum."""
     excess = mse**0.5 - minimum**0.5
     # Without noise, at a huge epsilon, only rounding errors remain.
     return excess / (minimum**0.5 or 1e-11) if excess > 1e-11 else 0.0

@@ -1,4 +1,4 @@
-"""Files of plots on the command line."""
+"""Writing of plots to files, for the command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from .._core.common.files import make_folder
 
 
 def check_matplotlib() -> None:
-    """Raise ValueError if matplotlib is not installed, before any other work."""
+    """Raise ValueError if matplotlib is not installed. Commands call it before other work."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("--plot needs matplotlib. Run: pip install 'sklearn_ldp[plot]'.")
+        raise ValueError(
+            "--plot needs matplotlib, which is not installed. Run pip install 'sklearn_ldp[plot]'."
+        )
 
 
 def draw(estimate: Any, path: Path, level: float) -> None:
-    """Write the plot of an estimate; the suffix of the path selects the format."""
+    """Write a plot of an estimate to a file. The suffix of the path selects the format."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 

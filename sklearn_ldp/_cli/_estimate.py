@@ -110,7 +110,7 @@ _NUMBERS = ("estimate", "low", "high", "frequency", "count")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``estimate`` to its parser."""
     source = parser.add_argument_group("input")
     text = "values, a histogram or a checkpoint"
     source.add_argument("file", type=Path, metavar="FILE", help=text)
@@ -167,7 +167,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Refusal(NamedTuple):
-    """A refused combination of options: the main option, the condition, and the message."""
+    """A combination of options that is not allowed, and the error message for it."""
 
     option: str
     #: Receives the arguments, and the name of the post-processor or search.
@@ -236,7 +236,10 @@ def _chosen_post(arguments: argparse.Namespace) -> str:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise ValueError for a combination of options that is not possible, before any work."""
+    """Raise ValueError if the options cannot be combined.
+
+    The command calls this before any work.
+    """
     post = _chosen_post(arguments)
     for refusal in _REFUSALS:
         if refusal.condition(arguments, post):
@@ -244,7 +247,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the file, collect or load the reports, post-process the estimate and write it."""
+    """Read or simulate reports, post-process the estimate, and write it as a table."""
     for path in (arguments.file, *arguments.more):
         check_table_output(arguments.output, path)
     _check(arguments)
@@ -260,7 +263,8 @@ def run(arguments: argparse.Namespace) -> None:
     raw = _raw_weeks(arguments) if arguments.more else _raw_estimate(arguments, arguments.file)
     if arguments.strings is not None and 0 in raw.shape:
         raise ValueError(
-            "No string is detected. Collect reports of more users, or use a larger epsilon."
+            "No string is detected, because too few users share the same string at this epsilon. "
+            "Collect reports of more users, or use a larger epsilon."
         )
     if arguments.change:
         estimate = raw[[-1]] - raw[[0]]
@@ -282,7 +286,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Post-process and write an estimate; return it with its description in one line."""
+    """Post-process the raw estimate and write the table.
+
+    Return the processed estimate, and a line that describes it.
+    """
     post = _postprocessor(raw, arguments)
     if arguments.queries is not None:
         post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
@@ -301,7 +308,7 @@ def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
 
 
 def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return the output table for the difference of two estimates."""
+    """Return the table for the difference of two estimates."""
     description = change.describe(arguments.level)
     names = ("difference", "low", "high")
     columns = {"category": _names(change.one, arguments)}
@@ -311,7 +318,11 @@ def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]
 
 
 def _raw_estimate(arguments: argparse.Namespace, path: Path) -> Any:
-    """Return the raw estimate of a file; a checkpoint determines its oracle and round."""
+    """Return the raw estimate from a file.
+
+    For a checkpoint, the file determines the oracle and the round. For values, the collection is
+    simulated.
+    """
     if _is_checkpoint(path):
         return _server(arguments, path).estimate_
     adopt(arguments, None)
@@ -319,7 +330,7 @@ def _raw_estimate(arguments: argparse.Namespace, path: Path) -> Any:
 
 
 def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
-    """Return a raw estimate with one row per checkpoint."""
+    """Return a raw estimate with one row for each checkpoint."""
     paths = [arguments.file, *arguments.more]
     for path in paths:
         path.stat()  # or FileNotFoundError
@@ -331,7 +342,10 @@ def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
                 "--domains has several columns. In Python select a column, as in "
                 'FrequencyEstimate.from_rows({"may": may["age"], "june": june["age"]})'
             )
-        raise ValueError(f"Several files must be checkpoints of one column, but {fault}.")
+        raise ValueError(
+            f"Several files must be checkpoints of one column, but {fault}. Pass only such "
+            "checkpoints, with --categories."
+        )
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     by_number = sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
@@ -347,16 +361,19 @@ def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
         has_common = any(a.batches.digest(batch) == digest for batch, digest in digests)
         if a.configuration == b.configuration and has_common:
             raise ValueError(
-                f"{path_a} and {path_b} contain the same batches, so users would count twice. One "
-                "is a copy, or an earlier state, of the other. Save a checkpoint with the batches "
-                "of each week only."
+                f"{path_a} and {path_b} contain the same batches, so users would count twice: one "
+                "file is either a copy or an earlier state of the other. Save a checkpoint that "
+                "contains only the batches of its own week."
             )
     rows = zip(names, servers, strict=True)
     return ldp.FrequencyEstimate.from_rows({name: server.estimate_ for name, server in rows})
 
 
 def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
-    """Parse --queries; `labels` has the group of each category, by column of the histogram."""
+    """Return the queries that a value of --queries describes.
+
+    `labels` maps each column of the histogram to the groups of the categories.
+    """
     kind, _, value = text.partition(":")
     kinds = {
         "sets": lambda: ldp.queries.random_sets(float(value)),
@@ -375,7 +392,10 @@ def _query_set(text: str, labels: Mapping[str, Any]) -> Any:
 
 
 def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, list]:
-    """Return, for each further column of the histogram, the group label of each category."""
+    """Return the group of each category, for each further column of the histogram.
+
+    The result is a dict from the names of the columns to lists.
+    """
     if not arguments.queries.startswith("groups:"):
         return {}
     options = {"value_column": arguments.value_column, "count_column": arguments.count_column}
@@ -389,7 +409,8 @@ def _labels(arguments: argparse.Namespace, categories: np.ndarray) -> dict[str, 
         places = [place[text] for text in categories.astype(str).tolist()]
     except KeyError as error:
         raise ValueError(
-            f"{arguments.file} has no group for {error} of --categories. Add a row with count 0."
+            f"{arguments.file} has no row for the category {error} of --categories, so the group "
+            "is unknown. Add a row with count 0."
         ) from None
     return {name: labels[places].tolist() for name, labels in histogram.groups.items()}
 
@@ -402,7 +423,10 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _claimed(path: Path) -> dict[str, Any] | None:
-    """Return the configuration that a checkpoint claims to have; None if it cannot be read."""
+    """Return the configuration in a checkpoint, which is not verified.
+
+    Return None if it cannot be read.
+    """
     from .._core.aggregation.checkpoints import claimed_configuration
 
     with suppress(ValueError):  # the actual reading raises the error again
@@ -411,7 +435,7 @@ def _claimed(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_reports(path: Path) -> None:
-    """Raise ValueError if the first or last bytes show that the file contains reports."""
+    """Raise ValueError if a file contains reports instead of values."""
     if not path.is_file():
         return
     with open(path, "rb") as file:
@@ -425,19 +449,21 @@ def _refuse_reports(path: Path) -> None:
 
 
 def _server(arguments: argparse.Namespace, path: Path) -> Any:
-    """Return the aggregator of a checkpoint from ``sklearn-ldp aggregate``."""
+    """Return the Aggregator in a checkpoint of ``sklearn-ldp aggregate``."""
     from ..collection import Aggregator, CheckpointError
 
     arguments.file = path
     adopt(arguments, _claimed(path))
     if not has_domain(arguments):
         raise ValueError(
-            f"{arguments.file} contains counts without names. Pass the public domain of its "
-            "reports with --categories, or the domains of several columns with --domains."
+            f"{arguments.file} is a checkpoint, which contains counts without the names of the "
+            "categories. Pass the public domain of the reports as --categories, or the domains "
+            "of several columns as --domains."
         )
     if arguments.seed is not None and arguments.post not in SEARCHES:
         raise ValueError(
-            "--seed needs a simulation, but users have drawn these reports. Omit --seed."
+            "--seed can be used only for a simulation, but a checkpoint contains reports of real "
+            "users. Leave out --seed."
         )
     oracle = declared_oracle(arguments)
     options = {"collection_round": arguments.round, "key": read_key(arguments.key_file)}
@@ -450,7 +476,7 @@ def _server(arguments: argparse.Namespace, path: Path) -> Any:
 
 
 def _simulated(arguments: argparse.Namespace) -> Any:
-    """Return the estimate of a simulated collection of the values in the file."""
+    """Return the estimate of a simulated collection from the users' values in the file."""
     oracle: Any
     if not has_domain(arguments):
         values, counts = read_users(arguments, None)
@@ -463,7 +489,10 @@ def _simulated(arguments: argparse.Namespace) -> Any:
 
 
 def _fitted(oracle: Any, values: np.ndarray, counts: np.ndarray) -> Any:
-    """Return the estimate from these users; long work shows its progress."""
+    """Return the estimate of an oracle that is fitted to the values.
+
+    Progress is shown if there are many users.
+    """
     from .._core.mechanisms.mechanism import chunk_users
 
     n = int(counts.sum())
@@ -493,7 +522,10 @@ def _postprocessor(raw: Any, arguments: argparse.Namespace) -> Any:
 
 
 def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str, dict]:
-    """Return a table for each column of a survey; a column without users has no numbers."""
+    """Return one table for each column of a survey.
+
+    The numbers are missing if no user was asked for the column.
+    """
     tables: dict[Any, dict[str, np.ndarray]] = {}
     names = np.array(raw.names, dtype=object)
     n_tables = sum(len(part) > 0 for part in raw.values())
@@ -512,7 +544,10 @@ def _tables(raw: Any, estimate: Any, arguments: argparse.Namespace) -> dict[str,
 def _written(
     raw: Any, estimate: Any, arguments: argparse.Namespace, n_tables: int = 1
 ) -> dict[str, np.ndarray]:
-    """Return the table of an estimate; its intervals are simultaneous over `n_tables` tables."""
+    """Return the table of an estimate.
+
+    Its intervals are simultaneous for the categories of all `n_tables` tables together.
+    """
     from .._core.domains import bounds_of_cells
     from .._core.statistics import at_level, level_of_each, table_columns
 
@@ -529,7 +564,7 @@ def _written(
 
 
 def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
-    """Return the categories as shown in the table; in Parquet a missing answer is null."""
+    """Return the categories as the table shows them. In Parquet, a missing answer stays null."""
     from .._core.domains import has_cells
 
     is_read = arguments.output is None or is_csv(arguments.output)
@@ -540,7 +575,10 @@ def _names(estimate: Any, arguments: argparse.Namespace) -> np.ndarray:
 
 
 def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[str, np.ndarray]:
-    """Sort the rows of a table by `by`, and adapt the categories to the output format."""
+    """Return the table in the order of --sort, with categories that suit the output format.
+
+    `by` is the column to sort by.
+    """
     if arguments.sort == "frequency":
         order = np.argsort(-columns[by], kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
@@ -550,7 +588,10 @@ def _ordered(columns: dict[str, np.ndarray], by: str, arguments: Any) -> dict[st
 
 
 def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.ndarray:
-    """Return the categories for CSV; make formulas harmless if requested, otherwise warn."""
+    """Return the categories for CSV.
+
+    If some of them look like formulas, protect them with --spreadsheet-safe, otherwise warn.
+    """
     if arguments.spreadsheet_safe:
         return without_formulas(values)
     formula = first_formula(values)
@@ -563,7 +604,7 @@ def _for_spreadsheets(values: np.ndarray, arguments: argparse.Namespace) -> np.n
 
 
 def _heading(raw: Any) -> str:
-    """Return the title of an estimate in one line."""
+    """Return a description of an estimate in one line."""
     first = str(raw).splitlines()[0]
     if not isinstance(raw, Mapping):
         return first

@@ -1,4 +1,4 @@
-"""Files of the commands: reading raw values of one or several columns, and writing tables."""
+"""Files of the commands: reading of users' values, and writing of tables."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 def read_users(arguments: Any, codes: Codes | None) -> Users:
-    """Read a file of values or a histogram.
+    """Return the values in a file of one column, and the number of users of each value.
+
+    The file is CSV or lines of text, possibly compressed by gzip, or Parquet. `-` is standard
+    input, which may contain values but no histogram. A first line that is a category in `codes` is
+    never treated as a header.
 
     Shapes: -> (d,).
-    Returns: in the order of the file if it is a histogram, otherwise sorted by value.
-    `file` is CSV or lines of text, plain or gzip, or Parquet (`-` is standard input, which may
-    contain values but no histogram). A category in `codes` is never regarded as a header.
+
+    Returns: two arrays, in the order of the file for a histogram, otherwise sorted by value.
     """
     path = arguments.file
     kind = arguments.input_kind
@@ -52,11 +55,13 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
     if arguments.no_header:
         if source.is_parquet:
             raise ValueError(
-                f"--no-header needs a text file, but {source.name} is Parquet. Omit it."
+                f"--no-header can be used only with a text file, but {source.name} is a Parquet "
+                "file. Leave out --no-header."
             )
         if kind == "histogram" or count_column is not None:
             raise ValueError(
-                "--no-header needs a file of values, because a histogram has a header. Omit it."
+                "--no-header can be used only with a file of values, because a histogram has a "
+                "header. Leave out --no-header."
             )
         _check_one_column(source, header, kind)
         return _as_histogram(source, Counter(_lines(source, codes)))
@@ -67,7 +72,8 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
         _check_columns(source, header, [value, count])
         if str(path) == "-":
             raise ValueError(
-                "Standard input can contain values, but no histogram. Read a histogram from a file."
+                "Standard input can contain values, but not a histogram. Save the histogram to a "
+                "file, and pass its name."
             )
         histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts
@@ -87,7 +93,7 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
 
 
 def read_categories(path: Path) -> Any:
-    """Read a public domain."""
+    """Return the public domain in a file: categories, or a Domain of bins or of a grid."""
     # One category per line, or JSON with the domain of a column as in `read_domains`, or with a
     # grid. Blank lines at the end are ignored.
     if path.name.lower().endswith(".json"):
@@ -95,7 +101,10 @@ def read_categories(path: Path) -> Any:
             return ldp.Domain.grid(*columns.values())
         domain = _read_json(path)
         if isinstance(domain, dict) and "bins" not in domain:
-            raise ValueError(f"--categories {path} has domains of columns. Pass it with --domains.")
+            raise ValueError(
+                f"--categories {path} contains domains of several columns. Pass the file as "
+                "--domains instead of --categories."
+            )
         return _read_domain(domain, f"--categories {path}")
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
@@ -117,7 +126,7 @@ def read_categories(path: Path) -> Any:
 
 
 def declared_users(arguments: Any, oracle: Any) -> Users:
-    """Read the file; return its values as categories of the oracle, and their users."""
+    """Return the values in a file as categories of the oracle, and each value's number of users."""
     # Values are compared with the domain as text.
     if arguments.domains is not None:
         columns = ldp.surveys.RecordDomain.declared(oracle.domains, "--domains")
@@ -136,8 +145,8 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
         if place is None and n > 0:
             users = "" if are_cells_hidden() else f" ({counted(n, 'user')})"
             raise ValueError(
-                f"{arguments.file} has {shown_value(value)}{users}, which is not in the domain "
-                "of --categories. Add it to the domain, or correct the data."
+                f"{arguments.file} contains {shown_value(value)}{users}, which is not in the "
+                "domain of --categories. Add it to the domain, or correct the data."
             )
         if place is not None:
             counts[place] += n
@@ -145,25 +154,27 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
 
 
 def source_of(path: Path) -> Source:
-    """Return the file, or the content of standard input for ``-``."""
+    """Return the file as a Source. For ``-``, return the content of standard input."""
     if str(path) == "-":
         return Source(sys.stdin.buffer.read(), "standard input")
     if path.name.lower().endswith(".npz"):
         n_bytes = path.stat().st_size
         raise ValueError(
-            f"{path} is a damaged checkpoint or estimate of {counted(n_bytes, 'byte')}, or another "
-            "file. Copy it again; a file of values must not be named .npz."
+            f"{path} ({counted(n_bytes, 'byte')}) cannot be read as values: it is either a "
+            "damaged checkpoint or estimate, or another file with the suffix .npz. Copy a "
+            "checkpoint again, and rename a file of values."
         )
     return Source(path, str(path))
 
 
 def read_header(source: Source) -> list[str]:
-    """Return the columns of a Parquet file, or the cells in the first line of a text file."""
+    """Return the column names of a Parquet file, or the cells in the first line of a text file."""
     if source.is_parquet:
         return source.parquet_header()
     if next(source.lines(), None) is None:
         raise ValueError(
-            f"{source.name} is empty. Expected a value per line, or CSV with a header."
+            f"{source.name} is empty, but must contain a value per line, or CSV with a header. "
+            "Pass another file."
         )
     return source.first_cells()
 
@@ -173,28 +184,29 @@ def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     if missing:
         raise ValueError(
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; it has "
-            f"{listed_columns(header)}. Name the columns with --value-column and --count-column."
+            f"{listed_columns(header)}. Pass the names of the columns as --value-column and "
+            "--count-column."
         )
     repeated = [name for name in names if header.count(name) > 1]
     if repeated:
         raise ValueError(
-            f"{source.name} has {header.count(repeated[0])} columns {repeated[0]!r}, so the "
-            "column of the values is ambiguous. Rename the other columns, or name another column "
-            "with --value-column or --count-column."
+            f"{source.name} has {header.count(repeated[0])} columns with the name "
+            f"{repeated[0]!r}, so the column is ambiguous. Rename the other columns, or pass the "
+            "name of another column as --value-column or --count-column."
         )
 
 
 def _check_one_column(source: Source, header: list[str], kind: str) -> None:
     if kind == "auto" and len(header) > 1:
         raise ValueError(
-            f"{source.name}: the first line has {listed_columns(header)}, none of "
-            "them 'value'. Name the column with --value-column (and --count-column for a "
-            "histogram), or use --input-kind values if each whole line is a value."
+            f"{source.name}: the first line has {listed_columns(header)}, none of them 'value'. "
+            "Pass the name of the column as --value-column (and as --count-column for a "
+            "histogram). If each whole line is a value, pass --input-kind values."
         )
 
 
 def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> None:
-    """Refuse a header that would be counted as the value of a user."""
+    """Raise ValueError if the first line is probably a header and would be counted as a value."""
     first = next(_lines(source, codes))
     if tally[first] > 1:
         return
@@ -205,28 +217,31 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
-                f"{where} is not in the domain of --categories. Use {column} if it is a header. "
-                "Otherwise use --no-header, and add the value to the domain or correct it."
+                f"{where} is not in the domain of --categories. If it is a header, pass {column}. "
+                "Otherwise pass --no-header, and add the value to the domain or correct it."
             )
     elif _is_unlike_the_rest(first, tally):
         raise ValueError(
-            f"{where} looks like a header, because no other line repeats it. Use {column} if it "
-            "is a header, or --no-header if it is a user's value."
+            f"{where} looks like a header, because no other line repeats it. If it is a header, "
+            f"pass {column}. If it is a user's value, pass --no-header."
         )
 
 
 def _check_default_header(source: Source, tally: Counter, codes: Codes | None) -> None:
-    """Refuse a header that may be the value of a user, because no option names its column."""
+    """Raise ValueError if the header "value" may also be the value of a user."""
     if "value" in tally or (codes is not None and codes.find("value") is not None):
         raise ValueError(
-            f"{source.name}, line 1: 'value' may be the header or a user's value, because it is "
-            "also a category. Use --value-column value if line 1 is the header, or --no-header if "
-            "line 1 is a user's value."
+            f"{source.name}, line 1: 'value' may be either the header or a user's value, because "
+            "it is also a category. If it is the header, pass --value-column value. If it is a "
+            "user's value, pass --no-header."
         )
 
 
 def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
-    """Whether a line occurs once, and other lines repeat and are of another kind."""
+    """Return whether the first line probably is a header.
+
+    It is one if it occurs once, other lines are repeated, and it is not a number like other lines.
+    """
     if tally.total() == len(tally):  # all lines are distinct, so a header cannot be recognized
         return False
     others = (value for value in tally if value != first)
@@ -234,13 +249,16 @@ def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
 
 
 def _lines(source: Source, codes: Codes | None) -> Iterator[str]:
-    """Yield whole lines as values; commas and quotes have no meaning."""
+    """Yield each line of a file as a value. Commas and quotes are part of the value."""
     for number, line in enumerate(source.lines(), start=1):
         yield _not_empty(line.rstrip("\r\n"), source, number, codes)
 
 
 def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
-    """Yield the cells of a column of a CSV file with a header."""
+    """Yield the cells of one column of a CSV file with a header.
+
+    `column` is the position of the column.
+    """
     rows = source.csv_rows()
     next(rows)
     for number, cells in rows:
@@ -274,7 +292,7 @@ def _tally_parquet(source: Source, column: str, codes: Codes | None) -> Counter:
 
 
 def _refuse_nested(source: Source, column: str, kind: Any) -> None:
-    """Refuse a column of lists, structs or maps."""
+    """Raise ValueError if a Parquet column contains lists, structs or maps."""
     from pyarrow.types import is_nested, is_struct
 
     if is_nested(kind):
@@ -288,7 +306,8 @@ def _refuse_nested(source: Source, column: str, kind: Any) -> None:
 def _as_histogram(source: Source, tally: Counter) -> Users:
     if not tally:
         raise ValueError(
-            f"{source.name} has a header but no values. Add a value per user, or name another file."
+            f"{source.name} has a header but no values. Add one value per user, or pass another "
+            "file."
         )
     values = as_array(list(tally), parse=not source.is_parquet)
     counts = np.array(list(tally.values()), dtype=np.int64)
@@ -310,7 +329,7 @@ _MAX_CHARACTERS = 1 << 26
 
 
 def read_domains(path: Path) -> dict[str, Any]:
-    """Read the public domain of each column."""
+    """Return the public domain of each column in a JSON file, as a dict."""
     # An object whose keys are the columns, and whose values are lists of categories (text or
     # integers, and null for a missing answer), numbers of categories, or bins of a number: {"bins":
     # [18, 65], "labels": ["young", "middle", "old"], "missing": true} or {"bins": 64, "bounds": [0,
@@ -318,8 +337,8 @@ def read_domains(path: Path) -> dict[str, Any]:
     domains = _read_json(path)
     if not isinstance(domains, dict) or not domains:
         raise ValueError(
-            f"{path}: expected an object with the domain of each column, such as {_EXAMPLE}, got "
-            f"{shorten(domains)}."
+            f"{path}: expected a JSON object with the domain of each column, got "
+            f"{shorten(domains)}. Write for example {_EXAMPLE}."
         )
     where = f"{path}: the domain of the column"
     checked = {
@@ -328,8 +347,8 @@ def read_domains(path: Path) -> dict[str, Any]:
     n = sum(domain if isinstance(domain, int) else len(domain) for domain in checked.values())
     if n > _MAX_CATEGORIES:
         raise ValueError(
-            f"{path} has {shorten(n)} categories in all, more than {_MAX_CATEGORIES:,}. "
-            "Use coarser categories."
+            f"{path} has {shorten(n)} categories in total, but at most {_MAX_CATEGORIES:,} are "
+            "supported. Use fewer or coarser categories."
         )
     return checked
 
@@ -352,24 +371,30 @@ def _read_json(path: Path) -> Any:
     text = "".join(Source(path, str(path)).lines())
     if len(text) > _MAX_CHARACTERS:
         raise ValueError(
-            f"{path} has more than {_MAX_CHARACTERS:,} characters. Declare fewer domains."
+            f"{path} has more than {_MAX_CHARACTERS:,} characters, which is the maximum. Declare "
+            "fewer or coarser domains."
         )
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}); expected the "
-            f"domain of each column, such as {_EXAMPLE}."
+            f"{path}, line {error.lineno}: not well-formed JSON ({error.msg}). Write the domain "
+            f"of each column, such as {_EXAMPLE}."
         ) from error
     except RecursionError:
-        raise ValueError(f"{path}: expected {_EXAMPLE} or the like, got JSON in JSON.") from None
+        raise ValueError(
+            f"{path} contains JSON with too many nested lists or objects. Write the domain of "
+            f"each column, such as {_EXAMPLE}."
+        ) from None
 
 
 def _object(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"{path} has the key {twice!r} twice. Declare one domain for each column.")
+        raise ValueError(
+            f"{path} contains the key {twice!r} twice. Declare one domain for each column."
+        )
     return entries
 
 
@@ -379,8 +404,9 @@ def _read_domain(domain: Any, where: str) -> Any:
     if isinstance(domain, dict):
         if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
-                f'{where} must have the key "bins", and may have "bounds", "clip", "integers", '
-                f'"labels", "missing" and "scale", got {shorten(domain)}.'
+                f'{where} must have the key "bins" and no other keys than "bounds", "clip", '
+                f'"integers", "labels", "missing" and "scale", got {shorten(domain)}. Rename or remove the '
+                "other keys."
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:
@@ -389,15 +415,17 @@ def _read_domain(domain: Any, where: str) -> Any:
             raise ValueError(f"{where}: {error}") from None
     if not isinstance(domain, list) or not domain:
         raise ValueError(
-            f"{where} must be a list of categories or a number of them >= 1, got {shorten(domain)}."
+            f"{where} must be a list of categories or a number of categories >= 1, got "
+            f"{shorten(domain)}. Write for example {_EXAMPLE}."
         )
     named = [x for x in domain if x is not None]
     large = [x for x in named if type(x) is int and not -_LARGEST <= x < 1 << 64]
     odd = [x for x in named if not is_category(x)] + large
     if odd:
         raise ValueError(
-            f"{where} must list non-empty text without NUL, integers, or null for a missing "
-            f"answer, got {shorten(odd[0])}. Put it in double quotes, as in the data."
+            f"{where} must list non-empty texts without NUL, integers, or null for a missing "
+            f"answer, got {shorten(odd[0])}. Write other categories in double quotes, with the "
+            "same text as in the data."
         )
     (text, n), *_ = Counter(map(text_of, domain)).most_common(1)
     if n > 1:
@@ -406,16 +434,20 @@ def _read_domain(domain: Any, where: str) -> Any:
 
 
 def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
-    """Read a file of several columns: each row is a user, or a record with its number of users.
+    """Return the values in a file of several columns, and the number of users of each row.
+
+    Each row is one user, or a record with a column for the number of its users.
 
     domain: the public domains of the columns. Other columns of the file are not read.
-    Returns: the categories themselves, in the order of the domain's columns.
+
+    Returns: the values of shape (n, n_columns), in the order of the domain's columns; and the
+    numbers of users of shape (n,).
     """
     if arguments.no_header or arguments.value_column is not None:
         option = "--no-header" if arguments.no_header else "--value-column"
         raise ValueError(
-            f"{option} needs a file of one column. Omit it with --domains or a grid, because the "
-            "header names the columns."
+            f"{option} can be used only for a file of one column. Leave it out with --domains or "
+            "a grid, because the header names the columns."
         )
     source = source_of(arguments.file)
     header = read_header(source)
@@ -428,8 +460,8 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
                 f"has the column {name!r} twice" if name in header else f"has no column {name!r}"
             )
             raise ValueError(
-                f"{source.name} {fault}; the header has {listed_columns(header)}. Every column "
-                "with a domain must occur once."
+                f"{source.name} {fault}; the header has {listed_columns(header)}. Pass a file in "
+                "which every column with a domain occurs exactly once."
             )
     read = _parquet_columns if source.is_parquet else _csv_columns
     columns = domain.columns.items()
@@ -437,7 +469,7 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
     cells = read(source, header, codes, count)
     if not len(cells[-1]):
         raise ValueError(
-            f"{source.name} has a header but no rows. Add a row per user, or name another file."
+            f"{source.name} has a header but no rows. Add one row per user, or pass another file."
         )
     values = np.empty((len(cells[-1]), len(names)), dtype=object)
     for j, column in enumerate(codes.values()):
@@ -448,7 +480,10 @@ def read_rows(arguments: Any, domain: ldp.surveys.RecordDomain) -> Users:
 def _count_column(
     arguments: Any, header: list[str], domain: ldp.surveys.RecordDomain
 ) -> str | None:
-    """Return the name of the column with numbers of users; None if each row is one user."""
+    """Return the name of the column with the numbers of users.
+
+    Return None if each row is one user.
+    """
     kind = arguments.input_kind
     name = arguments.count_column or "count"
     is_declared = kind == "histogram" or arguments.count_column is not None
@@ -457,19 +492,22 @@ def _count_column(
 
 
 def text_of(value: object) -> str:
-    """Return the text of a value in a file; it is empty for a missing value."""
+    """Return the text of a value as in a text file. The text of a missing value is empty."""
     from .._core.domains.values import is_missing
 
     return "" if is_missing(value) else str(value)
 
 
 def shown_value(value: object) -> str:
-    """Return how an error shows a user's value; the value itself may be hidden."""
+    """Return a text for errors that contains a user's value.
+
+    In errors of clients, the value is hidden.
+    """
     return "a value" if are_cells_hidden() else f"the value {shorten(value)}"
 
 
 class Codes:
-    """Lookup of a column's categories: from the text of a value to the position (code)."""
+    """Converts the text of a value in one column to the position of its category (its code)."""
 
     # file, column: for error messages.
     # domain: the categories.
@@ -482,7 +520,7 @@ class Codes:
         self.places = {text_of(x): i for i, x in enumerate(self.categories.tolist())}
 
     def find(self, value: str) -> int | None:
-        """Return the code of a value, or None if the domain does not contain it."""
+        """Return the code of a value. Return None if the domain does not contain the value."""
         place = self.places.get(value)
         # Python reads 18_25 as 1825.
         if place is None and self.domain.edges is not None and "_" not in value:
@@ -493,7 +531,10 @@ class Codes:
         return place
 
     def of(self, value: str, where: str) -> int:
-        """Return the code of a value; raise an error with its line if it has none."""
+        """Return the code of a value.
+
+        Raise ValueError if the domain does not contain it. `where` is the line for the error.
+        """
         place = self.find(value)
         if place is not None:
             return place
@@ -501,17 +542,17 @@ class Codes:
         remedy = "Add it to the domain, or correct the data"
         if not value:
             shown = "an empty value"
-            remedy = "Add null to the domain, for missing values, or omit the row"
+            remedy = "Add null to the domain, for missing values, or leave out the row"
         raise ValueError(
-            f"{self.file}{where}: {shown} in the column {self.column!r}, which is not in the "
-            f"domain of the column. {remedy}."
+            f"{self.file}{where}: {shown} in the column {self.column!r} is not in the domain of "
+            f"the column. {remedy}."
         )
 
 
 def _csv_columns(
     source: Source, header: list[str], codes: dict[str, Codes], count: str | None
 ) -> list[np.ndarray]:
-    """Return the codes of each column, and the numbers of users."""
+    """Return the codes of each column of a CSV file, followed by the numbers of users."""
     places = [header.index(name) for name in codes]
     n_place = None if count is None else header.index(count)
     columns: list[list[int]] = [[] for _ in codes]
@@ -531,8 +572,8 @@ def _number(text: str, where: str) -> int:
     is_whole = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
     if not is_whole or int(text) > _LARGEST:
         raise ValueError(
-            f"{where}: a number of users must be a whole number >= 0, got {shorten(text)}. Use "
-            "--input-kind values if each row is one user."
+            f"{where}: the number of users must be a whole number >= 0, got {shorten(text)}. "
+            "Correct it, or pass --input-kind values if each row is one user."
         )
     return int(text)
 
@@ -555,7 +596,7 @@ def _parquet_columns(
 
 
 def _factorised(column: Any) -> tuple[Iterator[str], np.ndarray]:
-    """Return an Arrow column's distinct values as text, and each row's index in them."""
+    """Return an Arrow column's distinct values as text, and for each row the index of its value."""
     import pyarrow as pa
 
     whole = column.combine_chunks()
@@ -578,20 +619,23 @@ _FORMULA = re.compile(r"\s*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]")
 
 
 def is_csv(path: Path | None) -> bool:
-    """Whether `write_table` writes CSV, which a spreadsheet may open."""
+    """Return whether `write_table` writes CSV to this path. The path None is standard output."""
     if path is None:
         return not sys.stdout.isatty()
     return not path.name.lower().endswith(".parquet")
 
 
 def first_formula(column: np.ndarray) -> str | None:
-    """Return the first text in a column that a spreadsheet would evaluate."""
+    """Return the first text in a column that a spreadsheet would run as a formula.
+
+    Return None if there is none.
+    """
     texts = (str(value) for value in column.tolist()) if column.dtype.kind in "OU" else ()
     return next((text for text in texts if _is_formula(text)), None)
 
 
 def without_formulas(column: np.ndarray) -> np.ndarray:
-    """Return the column with an apostrophe before texts that a spreadsheet would evaluate."""
+    """Return a column with an apostrophe before each text that a spreadsheet would evaluate."""
     if first_formula(column) is None:
         return column
     texts = [text_of(value) for value in column.tolist()]
@@ -603,7 +647,10 @@ def _is_formula(text: str) -> bool:
 
 
 def write_table(columns: Mapping[str, Any], path: Path | None) -> None:
-    """Write columns to a file, whose folder is created if missing, or to standard output."""
+    """Write a table to a file, or to standard output if `path` is None.
+
+    `columns` maps the names of the columns to arrays. A missing folder is created.
+    """
     # path: its suffix determines the format. None is standard output: an aligned table with few
     # digits on a terminal, and CSV with all digits in a pipe.
     if path is None:
@@ -636,8 +683,11 @@ def _arrow_array(values: list) -> Any:
 def write_tables(
     tables: Mapping[Any, Mapping[str, Any]], path: Path | None, by: str = "column"
 ) -> None:
-    """Write tables of the same columns: separately on a terminal, otherwise as a single table."""
-    # tables: the tables by name. In a single table the column `by` contains the names.
+    """Write several tables with the same columns.
+
+    On a terminal they are written one after the other. Otherwise they are joined to a single table
+    with another column `by`, which contains the names of the tables.
+    """
     if path is None and sys.stdout.isatty():
         shown = (f"{printable(name)}\n{_as_table(table)}" for name, table in tables.items())
         sys.stdout.write("\n\n".join(shown) + "\n")
@@ -656,12 +706,13 @@ def write_tables(
 
 
 def check_parquet(path: Path) -> None:
-    """Raise ImportError if a Parquet file cannot be written."""
+    """Raise ImportError if pyarrow, which writes Parquet files, is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"--output {path} needs pyarrow: pip install 'sklearn_ldp[data]', or name a .csv file."
+            f"--output {path} needs pyarrow. Run pip install 'sklearn_ldp[data]', or pass the "
+            "name of a .csv file."
         ) from error
 
 
@@ -674,7 +725,7 @@ def _as_csv(columns: Mapping[str, Any]) -> str:
 
 
 def _as_text(column: np.ndarray) -> list:
-    """Return integers and text unchanged, and other numbers with ten digits."""
+    """Return the cells of a column for CSV. Numbers that are not integers have ten digits."""
     # Noise is far larger than the omitted digits.
     return [f"{x:.10g}" for x in column] if column.dtype.kind == "f" else column.tolist()
 
@@ -700,6 +751,6 @@ def _as_cells(column: np.ndarray) -> list[str]:
 
 
 def _decimals(column: np.ndarray) -> int:
-    """Return the number of decimals that shows at least three digits of half of the numbers."""
+    """Return the number of decimals with which at least half of the numbers show three digits."""
     sizes = np.abs(column[np.isfinite(column) & (column != 0)])
     return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 12)) if sizes.size else 0

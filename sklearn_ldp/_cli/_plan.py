@@ -74,7 +74,7 @@ _MIN_REPEATS, _MAX_REPEATS = 3, 10  # simulated collections per oracle
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``plan`` to its parser."""
     add_shared(parser, "--epsilon")
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument("--n-categories", type=count, metavar="D", help="size of the domain")
@@ -113,15 +113,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Compute the table and write it."""
+    """Compute the table of planned errors, and write it."""
     check_table_output(arguments.output)
     if arguments.gap is None and (arguments.to, arguments.power) != (None, None):
-        raise ValueError("--to and --power need --gap F, the difference of frequencies to detect.")
+        raise ValueError(
+            "--to and --power need --gap F, the difference of frequencies to detect. Pass --gap, "
+            "or leave out --to and --power."
+        )
     if arguments.shuffled != (arguments.delta is not None):
-        raise ValueError("--shuffled and --delta need each other. Specify both, or omit both.")
+        raise ValueError(
+            "--shuffled and --delta must be used together. Pass both, or leave out both."
+        )
     if (arguments.bounds is None) != (arguments.n_bins is None):
         raise ValueError(
-            "--n-bins D and --bounds LOW HIGH need each other. Specify both, or omit both."
+            "--n-bins D and --bounds LOW HIGH must be used together. Pass both, or leave out both."
         )
     if read_grid(arguments.categories) is not None:
         raise ValueError(
@@ -133,7 +138,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.domains is not None:
         return _plan_survey(arguments)
     if arguments.like is not None and arguments.exponent is not None:
-        raise ValueError("--exponent needs frequencies by Zipf's law. Omit it with --like.")
+        raise ValueError(
+            "--exponent cannot be combined with --like, which already specifies the frequencies. "
+            "Leave out --exponent."
+        )
     presumed = _presumed(arguments)
     write_table(_columns(arguments, presumed), arguments.output)
     best = kebab(type(ldp.best_oracle(arguments.epsilon, len(presumed))).__name__)
@@ -150,7 +158,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns that the tables of oracles and of surveys share."""
+    """Return the columns that the tables for oracles and for surveys have in common."""
     n = arguments.n_samples
     users_to_tell = {}
     if arguments.gap is not None:
@@ -166,7 +174,10 @@ def _figures(plan: ldp.planning.Plan, arguments: argparse.Namespace) -> dict[str
 
 
 def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Return the epsilon of reports after a shuffle, by oracle or by column of a survey."""
+    """Return the column shuffled_epsilon: the epsilon of a report after shuffling.
+
+    It has one number per oracle, or per column of a survey.
+    """
     if not arguments.shuffled:
         return {}
     n = arguments.n_samples
@@ -176,9 +187,12 @@ def _shuffled(oracles: list[Any], arguments: argparse.Namespace) -> dict[str, np
 
 
 def _plan_survey(arguments: argparse.Namespace) -> None:
-    """Write the expected errors of each column of a survey."""
+    """Write the table with the expected errors of each column of a survey."""
     if arguments.exponent is not None:
-        raise ValueError("--exponent needs a plan of one column. Omit it with --domains.")
+        raise ValueError(
+            "--exponent cannot be combined with --domains, because it describes a single column. "
+            "Leave out --exponent."
+        )
     from ..robustness import poisoning_gain
 
     survey: Any = ldp.ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
@@ -202,10 +216,11 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:
-    """Write the expected errors of ranges, the median and the mean of numbers in bins."""
+    """Write the table with the expected errors of ranges, the median and the mean of numbers."""
     if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
         raise ValueError(
-            "--exponent, --gap and --shuffled cannot be combined with --n-bins. Omit them."
+            "--exponent, --gap and --shuffled cannot be combined with --n-bins. Leave out these "
+            "options."
         )
     n = arguments.n_samples
     low, high = arguments.bounds
@@ -237,7 +252,7 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
 
 
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
-    """Return the frequencies of the domain that the plan assumes for post-processing."""
+    """Return the assumed frequencies of the categories, of shape (n_categories,)."""
     if arguments.like is not None:
         return ldp.datasets.read_histogram(arguments.like).frequencies
     domain = arguments.n_categories
@@ -250,7 +265,10 @@ def _presumed(arguments: argparse.Namespace) -> np.ndarray:
 
 
 def _processed_share(oracles: list[Any], presumed: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return, for each oracle, the MSE after EmpiricalBayes divided by the raw MSE."""
+    """Return, for each oracle, the ratio of the squared errors after and before EmpiricalBayes.
+
+    The errors are averages over simulated collections.
+    """
     # If all reports are true, there is no error to reduce.
     named = {str(i): oracle for i, oracle in enumerate(oracles)}
     posts = [ldp.Base(), ldp.EmpiricalBayes()]

@@ -52,7 +52,7 @@ _SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".jso
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``privatize`` to its parser."""
     source = parser.add_argument_group("input")
     source.add_argument("file", type=Path, metavar="FILE", help="values or a histogram; - is stdin")
     add_domain_options(source)
@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the values, randomize them and write the reports."""
+    """Read the users' values, randomize them, and write the reports to a file."""
     from ..collection import write_reports
 
     path = arguments.output
@@ -108,15 +108,16 @@ def run(arguments: argparse.Namespace) -> None:
 def _refuse_existing(path: Path, arguments: argparse.Namespace) -> None:
     if path.exists() and not arguments.force:
         raise ValueError(
-            f"--output {path} exists, and each call of privatize spends every user's epsilon "
-            "again. Name another file for another batch, or replace this file with --force."
+            f"--output {path} already exists, and each call of privatize spends every user's "
+            "epsilon again. For another batch, pass another file name. To replace this file, "
+            "pass --force."
         )
 
 
 def _locked(
     reports: Iterator[np.ndarray], arguments: argparse.Namespace, locks: ExitStack
 ) -> Iterator[np.ndarray]:
-    """Lock the output, so that no other process writes it, and yield all reports."""
+    """Lock the output file, so that no other process writes it, and then yield the reports."""
     # The first report is drawn under the lock, so that a refused process spends nothing.
     from .._core.aggregation.checkpoints import locked
 
@@ -129,7 +130,10 @@ def _locked(
 def _reports(
     oracle: Any, values: np.ndarray, counts: np.ndarray, seed: int | None
 ) -> Iterator[np.ndarray]:
-    """Randomize each value as often as it has users, and yield the reports in chunks."""
+    """Randomize the value of each user, and yield the reports in chunks.
+
+    `counts` contains the number of users of each value.
+    """
     from .._core.mechanisms import expand
     from .._core.mechanisms.mechanism import chunk_users
 

@@ -49,7 +49,7 @@ _VISITORS = (0.5, 0.2, 0.12, 0.1, 0.08)  # a fictitious distribution, in the ord
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Add the options of the command ``serve`` to its parser."""
     question = parser.add_argument_group("question")
     text = "the public domain: one category per line, or a .json file with a list of categories"
     question.add_argument("--categories", type=Path, metavar="FILE", help=text)
@@ -87,26 +87,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serve until a signal ends the command; the exit code shows the signal."""
+    """Run the server until a signal ends it. The exit code contains the number of the signal."""
     try:
         from .._serve.app import Question
         from .._serve.server import serve
         from .._serve.store import Rules
     except ImportError as error:
-        raise ImportError("serve needs uvicorn: pip install 'sklearn_ldp[serve]'.") from error
+        raise ImportError(
+            "The command 'serve' needs uvicorn. Run pip install 'sklearn_ldp[serve]'."
+        ) from error
     if arguments.step < _STEP:
         raise ValueError(
-            f"--step must be at least {_STEP}, got {arguments.step}, because the difference of two "
-            "results reveals information about the reports between them. Choose a larger step."
+            f"--step must be at least {_STEP}, got {arguments.step}, because the difference of "
+            "two results reveals information about the reports between them. Pass a larger "
+            "number."
         )
     if not 0 <= arguments.port < 1 << 16:
-        raise ValueError(f"--port must be from 0 to 65535, got {arguments.port}. Choose another.")
+        raise ValueError(
+            f"--port must be from 0 to 65535, got {arguments.port}. Pass another port."
+        )
     if arguments.demo:
         arguments.question = arguments.question or "Which browser do you use most?"
         arguments.round = arguments.round or "demo"
         arguments.folder = arguments.folder or Path(tempfile.mkdtemp(prefix="sklearn-ldp-"))
     if arguments.folder is None or (arguments.categories is None and not arguments.demo):
-        raise ValueError("serve needs --categories FILE and --folder FOLDER, or --demo.")
+        raise ValueError(
+            "The command 'serve' needs either --categories FILE and --folder FOLDER, or --demo. "
+            "Pass these options."
+        )
     categories = _DEMO if arguments.categories is None else read_categories(arguments.categories)
     if arguments.open:
         oracle = hashing_oracle(arguments, categories)
@@ -155,7 +163,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _names(host: str, host_names: list[str]) -> tuple[str, ...]:
-    """Return the host names of requests that the server accepts; empty means all names."""
+    """Return the host names under which the server accepts requests.
+
+    An empty tuple means all names.
+    """
     # On a loopback address the server answers only to its own names.
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")
     own = (host, "localhost", "127.0.0.1", "::1") if is_loopback else ()
@@ -163,7 +174,10 @@ def _names(host: str, host_names: list[str]) -> tuple[str, ...]:
 
 
 def _visit(port: int, oracle: Any, collection_round: str, categories: np.ndarray) -> None:
-    """Post reports of simulated visitors: many reports at first, and then a few each second."""
+    """Post reports of simulated visitors to the server.
+
+    There are 2,000 at first, and then ten each second.
+    """
     protocol = oracle.protocol(collection_round)
     shares = np.resize(_VISITORS, len(categories))
     rng = np.random.default_rng()

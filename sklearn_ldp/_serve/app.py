@@ -1,4 +1,4 @@
-"""The pages of a server and its receiver of reports, an ASGI application with eight routes."""
+"""The web application of a server: its pages, and the route that receives reports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HEADERS = {
 
 
 class Question(NamedTuple):
-    """The question of a page, the origins that may post answers, and the access to results."""
+    """The question on the page, the origins of pages that may post, and access to the results."""
 
     text: str
     name: str  # key under which browsers store their report
@@ -54,7 +54,7 @@ class Question(NamedTuple):
 
 
 class Answer:
-    """The answer to a request: status, body, content type and further headers."""
+    """An HTTP response: status, body, content type and further headers."""
 
     def __init__(
         self, status: int, body: str = "", content_type: str = "text/plain", **headers: str
@@ -66,7 +66,10 @@ class Answer:
 
 
 class RequestError(Exception):
-    """A request cannot be fulfilled; `answer` gives the status and the reason."""
+    """Error for a request that cannot be answered.
+
+    `answer` is the response with status and reason.
+    """
 
     def __init__(self, status: int, reason: str = "", **headers: str) -> None:
         super().__init__(status, reason)
@@ -77,7 +80,10 @@ Handler = Callable[[dict, dict[str, str], Callable], Awaitable[Answer]]
 
 
 class App:
-    """Answer requests within bounded time and memory; errors reveal nothing about users."""
+    """An ASGI application that answers requests within bounded time and memory.
+
+    Its errors reveal nothing about users.
+    """
 
     def __init__(
         self, oracle: Any, client: Any, collection_round: str, question: Question, folder: Path
@@ -120,7 +126,10 @@ class App:
         self.store: Store  # assigned by the server
 
     def read_shown(self, say: Callable[[str], None]) -> bool:
-        """Show the results of an earlier start again; return whether there are such results."""
+        """Load the results that an earlier start of the server has shown.
+
+        Return whether there is a file with such results.
+        """
         if not self._shown_file.exists():
             return False
         try:
@@ -130,7 +139,7 @@ class App:
         return True
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
-        """Answer a request."""
+        """Answer one HTTP request, as ASGI specifies."""
         if scope["type"] != "http":
             return
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
@@ -158,13 +167,21 @@ class App:
         method, handle = self._routes.get(scope["path"].rpartition("/")[2], ("", None))
         if question.hosts and _host_name(headers) not in question.hosts:
             # A foreign page may have bound its own name to this address.
-            raise RequestError(421, "This server has another name. See --host-name.")
+            raise RequestError(
+                421,
+                "This server does not answer to this host name. Use its own name, or start it "
+                "with --host-name.",
+            )
         if handle is None:
-            raise RequestError(404, "There is no page of this name.")
+            raise RequestError(404, "There is no page with this name.")
         origin = headers.get("origin")
         is_own = origin is None or _parts(origin).netloc == headers.get("host", "")
         if not is_own and origin not in question.origins:
-            raise RequestError(403, "This server refuses requests from pages of other origins.")
+            raise RequestError(
+                403,
+                "This server refuses requests from pages of other origins. Use the page of this "
+                "server, or start the server with --origin.",
+            )
         if scope["method"] == "OPTIONS":
             allowed = {
                 "access-control-allow-methods": method,
@@ -215,7 +232,11 @@ class App:
         return body
 
     def _parsed(self, body: bytes) -> tuple[bytes, list[Any]]:
-        """Return the nonce and the reports of a post."""
+        """Return the nonce and the list of reports in the body of a request.
+
+        The nonce is a random number that identifies the request. Raise RequestError if the body is
+        not valid.
+        """
         try:
             post = json.loads(body.decode(), object_pairs_hook=without_repeats)
         except (ValueError, RecursionError):
@@ -223,10 +244,15 @@ class App:
         if not isinstance(post, dict) or len(post.keys() & {"report", "reports"}) != 1:
             raise RequestError(
                 400,
-                "Expected a JSON object with configuration, nonce, and report or reports.",
+                "Expected a JSON object with the entries configuration, nonce, and either report "
+                "or reports.",
             )
         if post.keys() - _KEYS - {"report", "reports"} or post.get("version", 1) != 1:
-            raise RequestError(400, "The body must be a post of version 1, without other entries.")
+            raise RequestError(
+                400,
+                "The body must have version 1 and no other entries than configuration, nonce, "
+                "version, and report or reports.",
+            )
         nonce = post.get("nonce")
         if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise RequestError(
@@ -238,7 +264,9 @@ class App:
             difference = self.store.protocol.difference(configuration) if is_dict else "none"
             if difference:
                 raise RequestError(
-                    409, f"The report was made with another configuration: {difference}."
+                    409,
+                    f"The report was made with another configuration: {difference}. Load the "
+                    "page again.",
                 )
         reports = post["reports"] if "reports" in post else [post["report"]]
         if not isinstance(reports, list) or not reports:
@@ -246,7 +274,10 @@ class App:
         return bytes.fromhex(nonce), [self._integers(report) for report in reports]
 
     def _integers(self, report: Any) -> Any:
-        """Return a report as integers; JSON rounds integers >= 2**53, so these may be strings."""
+        """Return a report as integers.
+
+        Integers of 2**53 or more may be strings, because JSON readers round them.
+        """
         items = report if isinstance(report, list) else [report]
         items = [int(x) if isinstance(x, str) and _DIGITS.fullmatch(x) else x for x in items]
         if isinstance(report, list) != self.store.is_row or {*map(type, items)} != {int}:
@@ -275,7 +306,10 @@ class App:
         )
 
     async def _current(self, scope: dict, headers: dict[str, str]) -> dict[str, Any] | None:
-        """Return the published results; the first request after a step of reports computes them."""
+        """Return the results to show, or None.
+
+        They are computed at the first request after `step` new reports.
+        """
         password = headers.get("authorization", "").removeprefix("Bearer ")
         query = parse_qs(scope["query_string"].decode("latin-1"))
         password = password or query.get("token", [""])[0]
@@ -303,12 +337,15 @@ def _retry_after(seconds: int) -> dict[str, str]:
 
 
 def _host_name(headers: dict[str, str]) -> str:
-    """Return the name by which a client calls the server, without the port; "" if invalid."""
+    """Return the host name in the headers of a request, without the port.
+
+    It is empty if the header is not valid.
+    """
     return _parts(f"//{headers.get('host', '')}").hostname or ""
 
 
 def _parts(address: str) -> SplitResult:
-    """Return the parts of an address; empty parts if the address is invalid."""
+    """Return the parts of a URL. The parts are empty if the URL is not valid."""
     try:
         return urlsplit(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The server itself: uvicorn, which closes slow and idle connections."""
+"""The HTTP server, which is uvicorn with limits on the time of a connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORK_SECONDS = 30.0  # for a request and its answer, even if the client reads i
 
 
 class _TimedConnection(H11Protocol):
-    """A connection that closes if headers arrive late, or the answer is not read in time."""
+    """A connection that is closed if headers arrive too late or a response is read too slowly."""
 
     _timer: Any = None
 
@@ -52,7 +52,7 @@ class _TimedConnection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server of one app, which ends after a signal or a failure of the disk."""
+    """A uvicorn server for one application. It ends after a signal or a failure of the disk."""
 
     def __init__(self, app: App) -> None:
         config = uvicorn.Config(
@@ -74,7 +74,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to `serve`, which seals the held reports afterwards."""
+        """Do not handle signals here. `serve` handles them, and then stores the last reports."""
         yield
 
     def stop(self, number: int, _: Any = None) -> None:
@@ -82,7 +82,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     def finish(self, outcomes: list[tuple[Any, Any]]) -> None:
-        """Deliver the outcomes to the requests that wait for them."""
+        """Deliver outcomes to the waiting requests. End the server if the disk has failed."""
         for ticket, outcome in outcomes:
             if not ticket.done():
                 ticket.set_result(outcome)
@@ -104,7 +104,10 @@ def serve(
     say: Callable[[str], None] = print,
     started: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until a signal arrives, and return its number; 0 if the disk has failed."""
+    """Run the server until a signal arrives, and return the number of the signal.
+
+    Raise OSError if the disk fails.
+    """
     # client: the oracle of the page, if the page has no list of categories.
     # started: called with the port, once the server accepts connections.
     for name in ("uvicorn.error", "asyncio"):  # their messages contain addresses of users
@@ -136,7 +139,10 @@ def serve(
             await server.serve([listening])
             summary = await asyncio.to_thread(app.store.close)
         if app.store.failure is not None:
-            raise OSError(f"The disk has failed, so the server has ended: {app.store.failure}")
+            raise OSError(
+                f"The disk has failed, so the server has ended: {app.store.failure}. Check the "
+                "disk, and start the server again with the same folder."
+            )
         say(summary)
         return server.caught[0] if server.caught else 0
 

@@ -1,4 +1,4 @@
-"""Files of slots: acknowledged reports in random places, which do not reveal their order."""
+"""Files of slots, which store reports in random places, so that they do not reveal their order."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class LostError(Exception):
-    """The disk has failed, and written reports may be lost."""
+    """Error for a disk that has failed, so that reports on it may be lost."""
 
 
 def shuffled(n: int) -> list[int]:
-    """All integers below n in uniformly random order, from the system's secure source."""
+    """Return the integers from 0 to n - 1 in uniformly random order.
+
+    The random bits come from the secure source of the operating system.
+    """
     # Two of n random keys agree with a probability of about n**2 / 2**65.
     return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable").tolist()
 
 
 class Slots(NamedTuple):
-    """A file of slots of one width, each of which is written once.
+    """A file with places (slots) of equal size for reports, each of which is written only once.
 
-    A slot contains the tag of a report, its record, and the CRC of both. If a slot was never
-    written, or only in part, its CRC is wrong. A new file is filled with zeros, because blocks that
-    are only reserved would reveal which slots were written first.
+    A slot contains the tag of a report (8 bytes of a keyed hash of its nonce), the integers of the
+    report, and a checksum (CRC) of both. If a slot was not written completely, its checksum is
+    wrong. A new file is filled with zeros. If its blocks were only reserved, the file system would
+    reveal which slots were written first.
     """
 
     path: Path
@@ -57,7 +61,7 @@ class Slots(NamedTuple):
         n_slots: int,
         seconds: float,
     ) -> Any:
-        """Write a file of free slots, and open it."""
+        """Create a file of empty slots, and return it open."""
         head = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -76,7 +80,10 @@ class Slots(NamedTuple):
 
     @classmethod
     def open(cls, path: Path) -> Any:
-        """Open a file that `make` wrote; raise ValueError if it is damaged or no file of slots."""
+        """Open a file that `make` created.
+
+        Raise ValueError if the file is damaged or has another format.
+        """
         with open_regular(path) as file:
             try:
                 head = json.loads(file.read(_HEAD))
@@ -88,15 +95,23 @@ class Slots(NamedTuple):
             except (ValueError, TypeError, KeyError):
                 known = False
         if not known:
-            raise ValueError(f"{path} is not a file of slots that this release can read.")
+            raise ValueError(
+                f"{path} is not a file of reports (slots) that this release can read. Use the "
+                "release of sklearn_ldp that wrote it, or another folder."
+            )
         if not is_whole:
             raise ValueError(
-                f"{path} is damaged: its size is not {n_slots} slots of {width} bytes."
+                f"{path} is damaged: its size does not match {n_slots} slots for reports of "
+                f"{width} bytes. Restore the file from a backup, or move it away to continue "
+                "without its reports."
             )
         return cls._make([path, *parts, os.open(path, os.O_RDWR | _BINARY)])
 
     def write(self, slot: int, tag: bytes, record: bytes) -> None:
-        """Write a slot; `sync` makes it durable."""
+        """Write a report and its tag, a hash of its nonce, to a slot.
+
+        Call `sync` to ensure that it is on disk.
+        """
         content = tag + record
         content += zlib.crc32(content).to_bytes(_CRC)
         place = _HEAD + slot * len(content)
@@ -106,17 +121,27 @@ class Slots(NamedTuple):
             os.lseek(self.file, place, os.SEEK_SET)
             n_written = os.write(self.file, content)
         if n_written < len(content):
-            raise OSError(f"{self.path}: {n_written} of {len(content)} bytes were written.")
+            raise OSError(
+                f"{self.path}: only {n_written} of {len(content)} bytes were written. Free space "
+                "on the disk."
+            )
 
     def sync(self) -> None:
-        """Wait until all writes are on disk; if this fails, the content of the disk is unknown."""
+        """Wait until all written slots are on disk.
+
+        If this fails, raise LostError, because reports may be lost.
+        """
         try:
             getattr(os, "fdatasync", os.fsync)(self.file)
         except OSError as error:
             raise LostError(f"{self.path}: {error.strerror}") from error
 
     def read(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Return positions, tags (n,) and records (n, width) of the completely written slots."""
+        """Return the positions, the tags and the records of the completely written slots.
+
+        A record is a report as bytes. The positions are a list, and the arrays have the shapes (n,)
+        and (n, width).
+        """
         size = _TAG + self.width + _CRC
         with open_regular(self.path) as file:
             file.seek(_HEAD)
@@ -128,13 +153,16 @@ class Slots(NamedTuple):
         return np.flatnonzero(is_whole).tolist(), tags, rows[:, _TAG:-_CRC]
 
     def remove(self) -> None:
-        """Close the file and remove it."""
+        """Close the file and delete it."""
         os.close(self.file)
         self.path.unlink(missing_ok=True)
 
 
 def held_in(folder: Any) -> str:
-    """Return a sentence about the unsealed reports in a folder; empty if there are none."""
+    """Return a sentence about the reports in a folder of a server that are not yet in a batch.
+
+    The sentence is empty if there are none.
+    """
     files = [Slots.open(path) for path in sorted((Path(folder) / OWN).glob("*.slots"))]
     n = sum(len(slots.read()[0]) for slots in files)
     for slots in files:

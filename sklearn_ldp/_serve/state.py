@@ -1,4 +1,4 @@
-"""Files of a server's state: each contains its name, the configuration and a digest."""
+"""Files with the state of a server. Each file contains its name, the configuration and a digest."""
 
 from __future__ import annotations
 
@@ -16,22 +16,28 @@ _FORM = {"format": "sklearn_ldp serve", "version": 1}
 
 
 def write_state(path: Path, protocol: Protocol, content: Any = None, **arrays: np.ndarray) -> None:
-    """Write a file of JSON content and arrays; the function returns when the file is on disk."""
+    """Write JSON content and arrays to a file. The function returns when the file is on disk."""
     head = {**_FORM, "name": path.name, "configuration": protocol.configuration, "content": content}
     with replacing(path) as file:
         file.write(pack_sealed(head, arrays))
 
 
 def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the content and arrays of a file; raise ValueError if it does not match."""
+    """Return the content and the arrays of a file from `write_state`.
+
+    Raise ValueError if it is damaged or belongs to another collection.
+    """
     packed = read_regular(path)
     try:
         if packed[-SEAL_BYTES:] != sha256_seal(packed[:-SEAL_BYTES]):
-            raise ValueError("its SHA-256 does not match its content")
+            raise ValueError("the SHA-256 does not match the content")
         arrays = unpack_arrays(packed)
         head = json.loads(arrays.pop("header").tobytes())
         if not {**_FORM, "name": path.name}.items() <= head.items():
-            raise ValueError(f"it was written as {head['name']!r:.80}, version {head['version']!r}")
+            raise ValueError(
+                f"the file was written under another name ({head['name']!r:.80}) or in another "
+                f"version ({head['version']!r})"
+            )
         configuration, content = head["configuration"], head["content"]
     except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None
@@ -40,7 +46,10 @@ def read_state(path: Path, protocol: Protocol) -> tuple[Any, dict[str, np.ndarra
 
 
 def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.ndarray, Counts]:
-    """Return the sorted tags of a sealed batch, and its counts."""
+    """Return the tags and the counts of a finished batch.
+
+    The tags are sorted hashes that identify its reports.
+    """
     # Release candidates wrote an archive without header and digest, which ends with two zeros.
     is_older = reads_older and read_regular(path).endswith(bytes(2))
     arrays = {} if is_older else read_state(path, protocol)[1]
@@ -52,10 +61,11 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         n = len(tags)
         expected = [("<u8", (n,)), ("<i8", shape), ("<i8", shape[:-1])]
         if [(array.dtype.str, array.shape) for array in arrays.values()] != expected:
-            raise ValueError(f"its arrays have other types or shapes than arrays of {n} reports")
+            raise ValueError(f"the arrays have other types or shapes than expected for {n} reports")
         if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
             raise ValueError(
-                f"it has {n} tags for {sizes.sum()} reports, or its tags are not sorted"
+                f"either the file has {n} tags for {sizes.sum()} reports, or the tags are not "
+                "sorted"
             )
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
     except Exception as error:  # an edited file can make the readers raise any exception
@@ -64,15 +74,15 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
 
 
 def damaged(path: Path, reason: object) -> ValueError:
-    """Return the error for a file that the server cannot have written."""
-    remedy = "Restore it from a backup, or move it away to continue without it."
+    """Return the error for a file that the server cannot have written in this form."""
+    remedy = "Restore the file from a backup, or move it away to continue without it."
     return ValueError(f"{path} is damaged or was changed ({reason}). {remedy}")
 
 
 def refuse_other(path: Path, protocol: Protocol, configuration: Any) -> None:
-    """Raise ValueError if a file is of another collection."""
+    """Raise ValueError if a file belongs to another collection than the protocol."""
     if not isinstance(configuration, dict):
         raise damaged(path, "it has no configuration")
     if difference := protocol.difference(configuration):
-        text = f"{path} is of another collection: {difference}. Choose another --folder, or use"
-        raise ValueError(f"{text} the options of its first start.")
+        text = f"{path} is of another collection: {difference}. Pass another --folder, or pass"
+        raise ValueError(f"{text} the same options as at the first start.")

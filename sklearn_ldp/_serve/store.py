@@ -1,4 +1,4 @@
-"""The store of a server: reports on disk before they are acknowledged, and sealed batches."""
+"""The store of a server, which writes reports to disk before they are acknowledged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SALT = 32
 
 
 class Rules(NamedTuple):
-    """Rules that determine when a batch is sealed, and when the published results change."""
+    """Rules for the time at which a batch is finished, and at which the shown results change."""
 
     batch_reports: int = 10_000
     batch_seconds: float = 600.0
@@ -42,7 +42,7 @@ class Rules(NamedTuple):
 
 
 class Post(NamedTuple):
-    """Reports of one request, which wait until the disk has stored them."""
+    """The reports of one request, which is acknowledged when they are on disk."""
 
     nonce: bytes
     reports: Sequence[Any]  # integers, or lists of integers
@@ -50,7 +50,10 @@ class Post(NamedTuple):
 
 
 class _Unsealed(NamedTuple):
-    """A file of slots, with the numbers, tags and records of its used slots."""
+    """A file of slots that is not yet a batch, with its used slots.
+
+    The fields are the positions, the tags and the records of the used slots.
+    """
 
     file: Slots
     used: list[int]
@@ -63,14 +66,15 @@ class _Unsealed(NamedTuple):
 
 
 class Store:
-    """Reports of one collection in a folder; each is stored once, even if it is posted repeatedly.
+    """The reports of one collection in a folder. Each report is stored only once.
 
-    One thread, the committer, collects all waiting posts, writes their reports to random free
-    slots, waits for the disk once, and acknowledges the posts. Another thread seals full files in
-    three steps: it writes the tags of the reports, then writes the batch under the id that the file
-    of slots had from its beginning, and then removes the file of slots. After a crash between two
-    steps all steps are repeated, with the same result. The next start compares the folder with a
-    list of its batches.
+    One thread, the committer, collects all waiting requests, writes their reports to random free
+    slots of a file, waits for the disk once, and acknowledges the requests. Another thread seals
+    full files, that is, it converts them to batches, in three steps. It writes the tags, which
+    identify the reports. Then it writes the batch, under the id that the file of slots had from its
+    beginning. Then it removes the file of slots. If the server stops between two steps, the next
+    start repeats all steps, with the same result. Each start compares the files in the folder with
+    a list of batches.
     """
 
     # deliver: called with pairs of a ticket and an outcome. The outcome is "" if all reports are on
@@ -115,7 +119,10 @@ class Store:
 
     # -- start and end ----------------------------------------------------------------------------
     def open(self, was_shown: bool = False) -> str:
-        """Lock the folder and continue with its files; return sentences for the owner."""
+        """Lock the folder, and continue with the files of earlier starts.
+
+        Return sentences for the owner of the server.
+        """
         # was_shown: whether results of an earlier start are still shown. These results lack fewer
         # reports than a step, and the number is unknown. So the next results appear after a whole
         # step of new reports.
@@ -132,7 +139,10 @@ class Store:
         return messages + self._forecast()
 
     def _read(self) -> str:
-        """Load the files of an earlier start; return sentences about missing files."""
+        """Load the files of an earlier start.
+
+        Return sentences about missing files, for the owner.
+        """
         self._worker = ThreadPoolExecutor(1)
         files = [self._opened(path) for path in sorted(self._own.glob("*.slots"))]
         sealed = sorted(self._own.glob("*.tags"))
@@ -190,7 +200,10 @@ class Store:
         return messages
 
     def close(self) -> str:
-        """Acknowledge waiting posts, seal held reports if there are enough; return a summary."""
+        """Acknowledge waiting requests, and write the last reports as a batch if there are enough.
+
+        Return a sentence that describes the last reports.
+        """
         self._is_closing.set()
         self._queue.put(None)
         self._thread.join()
@@ -207,16 +220,19 @@ class Store:
 
     @property
     def n_held(self) -> int:
-        """Number of reports in the current file, which is not yet complete and signed."""
+        """Return the number of reports in the current file of slots, which is not yet a batch."""
         return len(self._tags)
 
     @property
     def n_waiting(self) -> int:
-        """Number of posts (requests with reports) that wait for the disk."""
+        """Return the number of requests whose reports are not yet on disk."""
         return self._queue.qsize()
 
     def submit(self, post: Post) -> None:
-        """Queue a post for writing; its outcome is passed to `deliver` later."""
+        """Queue the reports of a request for writing.
+
+        When they are on disk or refused, the store calls its function `deliver`.
+        """
         self._queue.put(post)
 
     # -- files of an earlier start ------------------------------------------------------------
@@ -229,9 +245,9 @@ class Store:
         self._salt = read_regular(path) if path.exists() else b""
         if len(self._salt) != _SALT:
             raise ValueError(
-                f"{path} must have {_SALT} bytes, got {len(self._salt)}. With another salt, "
-                "reports that are sent again count twice. Restore the file from a backup, or "
-                f"write {_SALT} random bytes to it if reports may count twice."
+                f"{path} must have {_SALT} bytes, got {len(self._salt)} bytes. With another file, "
+                "reports that are sent again would count twice. Restore the file from a backup. "
+                f"If reports may count twice, write {_SALT} random bytes to it."
             )
 
     def _salt_digest(self) -> np.ndarray:
@@ -246,7 +262,7 @@ class Store:
         return slots
 
     def _missing(self) -> str:
-        """Return a sentence for each file that is in the list and not in the folder."""
+        """Return a sentence for each file that is in the list of batches but not in the folder."""
         messages = ""
         for name, n in self._batches.items():
             path = self._own / f"{name}.{'slots' if n is None else 'tags'}"
@@ -281,12 +297,18 @@ class Store:
                 return
 
     def _fail(self, error: Exception) -> None:
-        """Record a failure of the disk; the server ends when it sees the failure."""
+        """Record an error after which the server must end.
+
+        `deliver` is called, so that the server notices it.
+        """
         self.failure = error
         self._deliver([])
 
     def _waiting(self) -> list[Post | None]:
-        """Return all waiting posts, after at most a second; None in the list ends the committer."""
+        """Return all waiting requests, after at most a second.
+
+        If the list contains None, the thread that writes reports must end.
+        """
         posts = []
         try:
             posts.append(self._queue.get(timeout=1))
@@ -298,7 +320,10 @@ class Store:
         return posts
 
     def _commit(self, posts: list[Post]) -> list[tuple[Any, Any]]:
-        """Write reports that are new, wait for the disk once, and return the outcomes."""
+        """Write the new reports of some requests, and wait until they are on disk.
+
+        Return pairs of the ticket of a request, which identifies it, and the outcome.
+        """
         outcomes = list[tuple[Any, Any]]()
         new_rows = list[np.ndarray]()
         full = None
@@ -321,7 +346,7 @@ class Store:
         return outcomes
 
     def _checked(self, posts: list[Post]) -> list[Any]:
-        """Return the reports of each post in canonical form, or the reason for their refusal."""
+        """Return, for each request, its reports in canonical form, or the reason of a refusal."""
         try:
             rows = [row for post in posts for row in post.reports]
             checked = self.protocol.check(np.array(rows, dtype=np.int64))
@@ -350,7 +375,10 @@ class Store:
             new_rows.append(checked[i])
 
     def _count(self, rows: np.ndarray) -> None:
-        """Add reports to the counts, and publish the counts after each step."""
+        """Add reports to the counts.
+
+        After every `step` reports, publish the counts for the results.
+        """
         cut = min(self._next - self.counts.n_samples, len(rows))
         self.counts = self._added(self.counts, rows[:cut])
         if self.counts.n_samples >= self._next:
@@ -371,7 +399,10 @@ class Store:
 
     # -- the present and the next file of slots ---------------------------------------------------
     def _begin(self, slots: Slots, used: Iterable[int] = (), tags: Iterable[int] = ()) -> None:
-        """Write to this file of slots from now on, except its used slots, and prepare a spare."""
+        """Write new reports to the free slots of this file from now on, and prepare the next file.
+
+        `used` and `tags` describe the slots that are already used.
+        """
         self._present = slots
         self._tags = set(map(int, tags))
         used = set(used)
@@ -380,7 +411,10 @@ class Store:
         self._spare = self._later(self._new)
 
     def _turn(self) -> None:
-        """Seal the present file of slots in the other thread, and continue with the spare file."""
+        """Start to write to the next file of slots.
+
+        The other thread converts the full file to a batch.
+        """
         spare = self._spare.result(_RETRY_SECONDS)  # raises OSError if there is no spare file
         self._note({spare.batch_id: None})
         self._present.sync()
@@ -401,7 +435,10 @@ class Store:
         )
 
     def _later(self, work: Callable[..., Any], *args: Any) -> Future:
-        """Do work on the disk in the sealing thread; repeat it as long as the disk is full."""
+        """Run a function in the thread that converts files to batches, and return its Future.
+
+        The function is repeated as long as the disk is full.
+        """
 
         def persist() -> Any:
             # Ends: when the disk has room, or the service closes.
@@ -418,13 +455,16 @@ class Store:
         return self._worker.submit(persist)
 
     def _reports(self, records: np.ndarray) -> np.ndarray:
-        """Decode stored records, and return the reports in canonical form."""
+        """Return the reports in records from the disk, in canonical form."""
         rows = np.ascontiguousarray(records).view(self._record)[:, 0]
         columns = [rows[name] for name in self._record.names or ()]
         return self.protocol.check(from_columns(columns, self._fields))
 
     def _seal(self, slots: Slots) -> None:
-        """Write the tags, write the batch, and remove the file of slots, in this order."""
+        """Convert a file of slots to a batch.
+
+        Write the tags, write the batch, and remove the file, in this order.
+        """
         _, tags, records = slots.read()
         if not len(tags):
             self._note({slots.batch_id: 0})
@@ -453,7 +493,10 @@ class Store:
         return slots.remove()
 
     def _note(self, batches: dict[str, int | None]) -> None:
-        """Add batches to the stored list of batches; remove those that have 0 reports."""
+        """Add batches to the list of batches on disk.
+
+        Remove batches that have 0 reports. `batches` maps ids to numbers of reports.
+        """
         with lock_of(self):
             self._batches = {k: n for k, n in (self._batches | batches).items() if n != 0}
             write_state(self._list, self.protocol, self._batches, salt=self._salt_digest())

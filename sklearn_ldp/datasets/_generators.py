@@ -1,4 +1,4 @@
-"""Synthetic populations with a known distribution, and samples of a given population."""
+"""Synthetic populations with a known distribution, and samples from a population of counts."""
 
 from numbers import Integral, Real
 
@@ -34,12 +34,12 @@ def make_zipf(
         Number of categories, at least 2.
 
     exponent : float, default=1.5
-        The exponent `s`, at least 0; 0 is the uniform distribution.
+        The exponent `s`, at least 0. For 0, all categories are equally frequent.
 
     return_counts : bool, default=False
         If True, return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms. With True,
-        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        distribution is the same, and the same seed gives the same population. With True, time
+        and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
@@ -84,7 +84,10 @@ def make_zipf(
     """
     _check_size("make_zipf", n_samples=n_samples, n_categories=n_categories)
     if not (isinstance(exponent, Real) and 0 <= exponent < np.inf):
-        raise ValueError(f"make_zipf: exponent must be a finite number >= 0, got {exponent!r}.")
+        raise ValueError(
+            f"make_zipf: exponent must be a finite number >= 0, got {exponent!r}. Pass for "
+            "example 1.5."
+        )
     frequencies = np.arange(1, n_categories + 1, dtype=float) ** -exponent
     return _draw(n_samples, frequencies, return_counts, random_state)
 
@@ -98,13 +101,13 @@ def make_beta(
     return_counts: bool = False,
     random_state: RandomState = None,
 ) -> np.ndarray:
-    r"""Draw users whose values follow a Beta distribution cut into buckets of equal width.
+    r"""Draw users whose values follow a Beta distribution that is divided into equal intervals.
 
-    A user draws :math:`x \sim \mathrm{Beta}(a, b)` on [0, 1] and has category
-    :math:`\lfloor d x \rfloor`, so category ``k`` (from 0) has probability
-    :math:`F((k + 1) / d) - F(k / d)`, where `F` is the distribution function. The defaults are the
-    Beta data of [1]_, which are smooth: most of the mass is on the last categories, and almost none
-    on the first.
+    A user draws :math:`x \sim \mathrm{Beta}(a, b)` on [0, 1] and has category :math:`\lfloor d x
+    \rfloor`, so category ``k`` (from 0) has probability :math:`F((k + 1) / d) - F(k / d)`, where
+    `F` is the distribution function. The defaults are the Beta data of [1]_. Their frequencies are
+    a smooth function of the category: nearly all users have one of the last categories, and hardly
+    any user has one of the first.
 
     Parameters
     ----------
@@ -112,15 +115,15 @@ def make_beta(
         Number of users.
 
     n_categories : int, default=400
-        Number of buckets `d`, at least 2.
+        Number of intervals `d`, at least 2.
 
     a, b : float, default=50 and 2
         Shape parameters of the Beta distribution, both > 0.
 
     return_counts : bool, default=False
         If True, return the number of users in each category instead of one value per user. The
-        distribution is the same, and a seed gives the same population in both forms. With True,
-        time and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
+        distribution is the same, and the same seed gives the same population. With True, time
+        and memory do not grow with `n_samples`. Pass the counts to ``oracle.simulate``, or as
         ``sample_weight`` to ``oracle.fit``.
 
     random_state : int, RandomState, Generator or None, default=None
@@ -160,7 +163,10 @@ def make_beta(
     _check_size("make_beta", n_samples=n_samples, n_categories=n_categories)
     for name, value in {"a": a, "b": b}.items():
         if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise ValueError(f"make_beta: {name} must be a finite number > 0, got {value!r}.")
+            raise ValueError(
+                f"make_beta: {name} must be a finite number > 0, got {value!r}. Pass a positive "
+                "number."
+            )
     # betainc(a, b, x) is the distribution function of Beta(a, b) at x. In its flat part, rounding
     # errors can make it decrease by an ulp, but a probability must not be negative.
     edges = np.linspace(0, 1, n_categories + 1)
@@ -171,11 +177,12 @@ def make_beta(
 def sample_counts(
     counts: ArrayLike, n_samples: int, *, random_state: RandomState = None
 ) -> np.ndarray:
-    """Draw people without replacement from a population that is given as a histogram.
+    """Draw people without replacement from a population of which the counts are known.
 
-    The result is the histogram of a simple random sample. No category exceeds its count in the
-    population, and drawing everyone returns the population. The counts are drawn from the
-    multivariate hypergeometric distribution, so people are not enumerated.
+    The result contains the counts of a simple random sample. A count in the sample is at most the
+    count in the population. If `n_samples` is the size of the population, the result equals
+    `counts`. The counts are drawn from the multivariate hypergeometric distribution, so people are
+    not enumerated.
 
     Parameters
     ----------
@@ -197,7 +204,7 @@ def sample_counts(
     ------
     ValueError
         If `counts` is not a vector of non-negative integers, if the population has 1,000,000,000
-        people or more, or if it has fewer than `n_samples`.
+        people or more, or if it has fewer than `n_samples` people.
 
     See Also
     --------
@@ -218,7 +225,8 @@ def sample_counts(
             "sample_counts: counts must be a 1D array of non-negative integers, got "
             f"dtype {counts.dtype} and shape {counts.shape}"
             + (f" with minimum {counts.min()}" if counts.dtype.kind == "i" and counts.size else "")
-            + ". Round frequencies times the number of people and cast to np.int64."
+            + ". If you have frequencies, multiply them by the number of people, round them, and "
+            "cast them to np.int64."
         )
     population = sum(counts.tolist())  # Python integers: int64 could overflow
     if population >= _MAX_POPULATION:
@@ -241,11 +249,18 @@ def sample_counts(
 def _check_size(function, *, n_samples, n_categories=2):
     for name, value, minimum in (("n_samples", n_samples, 1), ("n_categories", n_categories, 2)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-            raise ValueError(f"{function}: {name} must be an integer >= {minimum}, got {value!r}.")
+            raise ValueError(
+                f"{function}: {name} must be an integer >= {minimum}, got {value!r}. Pass an "
+                "integer in this range."
+            )
 
 
 def _generator(random_state):
-    """Return a Generator. A RandomState seeds it, and advances for the next call."""
+    """Return a NumPy Generator for a seed.
+
+    If the seed is a RandomState, numbers are drawn from it, so that its next use gives another
+    Generator.
+    """
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
     return np.random.default_rng(random_state)

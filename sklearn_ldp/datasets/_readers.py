@@ -1,4 +1,4 @@
-"""Reader of histograms in files."""
+"""The reader of files that contain histograms."""
 
 import re
 from os import PathLike, fspath
@@ -21,10 +21,11 @@ def read_histogram(
     count_column: str = "count",
     dtype: type[str] | None = None,
 ) -> Bunch:
-    r"""Read a histogram: one row per category, with its number of users.
+    r"""Read a file with one row per category and its number of users, a histogram.
 
-    The content determines the format: Parquet (which needs pyarrow), otherwise CSV in UTF-8 with a
-    header and commas, plain or gzip. All further columns are read as labels of groups.
+    The file is either Parquet, which needs pyarrow, or CSV in UTF-8 with a header and commas, which
+    may be compressed by gzip. The content determines the format, not the name. Each further column
+    is read as the group of each category.
 
     Parameters
     ----------
@@ -32,18 +33,19 @@ def read_histogram(
         The file to read.
 
     value_column : str, default="value"
-        Column of the categories. Each category may occur once.
+        Name of the column with the categories. Each category may occur only once.
 
     count_column : str, default="count"
-        Column of the number of users: non-negative whole numbers, written without a decimal point.
+        Name of the column with the numbers of users, which are non-negative whole numbers without a
+        decimal point.
 
     dtype : {None, str}, default=None
-        If None, a CSV column becomes int64 (or uint64, from 2**63 on) if each of its entries is a
-        canonical integer of that type, that is, if converting it to an int and back to text changes
-        nothing. Otherwise the whole column stays text. So "7" is a number, "007", "1.0" and "+7"
-        are text, and identifiers above 2**53 keep all their digits. A Parquet column already has a
-        type: integers stay integers, and text stays text. If ``str``, categories and groups are
-        always text.
+        If None, a column of a CSV file is converted to int64 (or uint64, if numbers are 2**63 or
+        more) if that does not change any entry, that is, if each entry equals ``str(int(entry))``.
+        Otherwise the whole column stays text. So "7" is a number, "007", "1.0" and "+7" are text,
+        and identifiers above 2**53 keep all their digits. A Parquet column already has a type:
+        integers stay integers, and text stays text. If ``str``, categories and groups are always
+        text.
 
     Returns
     -------
@@ -57,18 +59,18 @@ def read_histogram(
         frequencies : ndarray of shape (n_categories,), dtype float64
             ``counts / n_samples``.
         n_samples : int
-            Number of users in all categories together.
+            Total number of users in all categories.
         groups : Bunch
-            For each further column, an ndarray of shape (n_categories,) with its labels,
-            integers or str by the same rule. A missing label is the empty text.
+            For each further column, an ndarray of shape (n_categories,) with the group of each
+            category. `dtype` also applies to groups. A missing entry is the empty text.
 
     Raises
     ------
     ValueError
-        If the file is empty, truncated or not UTF-8, if it lacks a column or rows, if a category
-        is missing or repeated, or if a count is not a non-negative whole number. The message names
-        the line (in CSV, where the header is line 1) or the row (in Parquet, counted from 1), and
-        the remedy.
+        If the file is empty, truncated or not UTF-8, if it lacks a column or rows, if a category is
+        missing or repeated, or if a count is not a non-negative whole number. The message contains
+        the line of a CSV file, in which the header is line 1, or the row of a Parquet file, counted
+        from 1.
     ImportError
         If the file is Parquet and pyarrow is not installed.
     OSError
@@ -97,13 +99,13 @@ def read_histogram(
     """
     if dtype not in (None, str):
         raise ValueError(
-            f"read_histogram: dtype must be None or str, got {dtype!r}. Read with dtype=None and "
+            f"read_histogram: dtype must be None or str, got {dtype!r}. Pass dtype=None, and "
             "convert histogram.categories afterwards."
         )
     if value_column == count_column:
         raise ValueError(
             "read_histogram: value_column and count_column must be different columns, got "
-            f"{value_column!r} for both. Name one column for each."
+            f"{value_column!r} for both. Pass a different name for each."
         )
     where = f"read_histogram: {fspath(path)!s}"
     source = Source(path, where)
@@ -112,15 +114,15 @@ def read_histogram(
 
     if len(set(header)) < len(header):
         raise ValueError(
-            f"{where} repeats a column name; its columns are {listed_columns(header)}. Rename or "
-            "drop the repeated columns."
+            f"{where} contains a column name twice; the columns are {listed_columns(header)}. "
+            "Rename or remove the repeated columns."
         )
     missing = [name for name in (value_column, count_column) if name not in header]
     if missing:
         raise ValueError(
             f"{where} has no column {' and no column '.join(map(repr, missing))}; it has "
-            f"{listed_columns(header)}. Name your columns with value_column= and count_column= (a "
-            "CSV needs a header and commas between columns)."
+            f"{listed_columns(header)}. Pass the names of your columns as value_column= and "
+            "count_column=; a CSV file needs a header, and commas between columns."
         )
     if not rows:
         raise ValueError(f"{where} has a header but no rows. Add one row per category.")
@@ -131,8 +133,8 @@ def read_histogram(
     n_samples = sum(counts)
     if not 0 < n_samples <= MAX_USERS:
         raise ValueError(
-            f"{where}: {count_column} must add up to a number of users from 1 to 2**53, got "
-            f"{shorten(n_samples)}. Check that count_column= names the column of counts."
+            f"{where}: the numbers in {count_column} must add up to 1 to 2**53 users, got "
+            f"{shorten(n_samples)}. Check that count_column= is the column of counts."
         )
     counts = np.array(counts, dtype=np.int64)
     groups = Bunch()
@@ -148,19 +150,25 @@ def read_histogram(
 
 
 def _read_csv(source):
-    """Return the header, the columns as lists of text, and the name of each row for errors."""
+    """Return the header, the columns and the rows of a CSV file.
+
+    The columns are lists of texts, and each row is described by a text for errors, such as "line
+    2".
+    """
     table = [(line, cells) for line, cells in source.csv_rows() if cells]
     if not table:
-        raise ValueError(
-            f"{source.name} is empty: it has no header. Write a header and one row per category."
-        )
+        raise ValueError(f"{source.name} is empty. Write a header, and one row per category.")
     (_, header), *body = table
     columns = list(zip(*(cells for _, cells in body), strict=True))
     return header, columns, [f"line {line}" for line, _ in body]
 
 
 def _read_parquet(source):
-    """Return the header, the columns as lists of int, str or None, and row names for errors."""
+    """Return the header, the columns and the rows of a Parquet file.
+
+    The columns are lists of int, str or None, and each row is described by a text for errors, such
+    as "row 1".
+    """
     table = source.parquet_table()
     columns = [column.to_pylist() for column in table.columns]
     return table.column_names, columns, [f"row {i + 1}" for i in range(table.num_rows)]
@@ -173,9 +181,9 @@ def _parse_counts(cells, rows, where, name):
         count = int(cell) if is_whole else -1
         if not 0 <= count <= _INT64_MAX:
             raise ValueError(
-                f"{where}, {row}: {name} must be a whole number of users, 0 or more and below "
-                f"2**63, written without a decimal point, got {shorten(cell)}. Write 12, not "
-                "12.0 or 1.2e1; multiply a histogram of frequencies by its number of users."
+                f"{where}, {row}: {name} must be a whole number of users from 0 to 2**63 - 1, got "
+                f"{shorten(cell)}. Write 12 instead of 12.0 or 1.2e1; if the file contains "
+                "frequencies, multiply them by the number of users."
             )
         counts.append(count)
     return counts
@@ -186,11 +194,13 @@ def _check_distinct(cells, rows, where, name):
     for cell, row in zip(cells, rows, strict=True):
         if not is_category(cell):
             raise ValueError(
-                f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Name a "
-                'missing value, for example "unknown", and cast other types to text.'
+                f"{where}, {row}: {name} must be text or an integer, got {shorten(cell)}. Replace "
+                'a missing value by a name, for example "unknown", and convert other types to '
+                "text."
             )
         if first.setdefault(cell, row) != row:
             raise ValueError(
-                f"{where}, {row}: {name} must name each category once, got {shorten(cell)} again "
-                f"after {first[cell]}. Add the counts up, or split a file of several histograms."
+                f"{where}, {row}: {name} must contain each category once, got {shorten(cell)} "
+                f"again after {first[cell]}. Add up the counts of repeated rows; if the file "
+                "contains several histograms, split it."
             )

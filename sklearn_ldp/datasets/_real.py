@@ -1,4 +1,4 @@
-"""Real data sets: residents of the US states in 2020, and applicants at Berkeley in 1973."""
+"""Real data sets: residents of the US states in 2020, and applicants to Berkeley in 1973."""
 
 import csv
 from collections.abc import Iterator
@@ -33,8 +33,9 @@ def load_us_states(
 ) -> Any:
     """Load the resident populations of the US states at the 2020 census.
 
-    A real categorical attribute with a public truth: the state of residence of 331,449,281 people,
-    with groups to query. The data are part of the package, so nothing is downloaded.
+    The data contain the state of residence of 331,449,281 people, and two groupings of the states.
+    The true frequencies are public, so errors of estimates can be computed. The data are part of
+    the package, so nothing is downloaded.
 
     ================  ===========================================
     Categories        51: the 50 states and District of Columbia
@@ -58,7 +59,7 @@ def load_us_states(
         return two pandas Series. This needs pandas.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; used only if `n_samples` is an integer.
+        Seed of the sample. It is used only if `n_samples` is an integer.
 
     Returns
     -------
@@ -68,7 +69,8 @@ def load_us_states(
         categories : ndarray of shape (51,), of str
             Names of the states, in alphabetical order.
         counts : ndarray of shape (51,), dtype int64
-            Number of residents (or of residents drawn) in each state.
+            Number of residents in each state. If `n_samples` is an integer, number of drawn
+            residents.
         frequencies : ndarray of shape (51,), dtype float64
             ``counts / n_samples``.
         n_samples : int
@@ -152,10 +154,10 @@ are those of the data set UCBAdmissions of R.
 
 
 def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load a table of three columns: applicants to the graduate school at Berkeley in 1973.
+    """Load a table of the applicants to the graduate school at Berkeley in 1973.
 
-    This is a small real survey whose columns depend on each other. The data are part of the
-    package, so nothing is downloaded.
+    The table has three columns, which depend on each other. It can serve as a small real survey.
+    The data are part of the package, so nothing is downloaded.
 
     ================  ==================================================
     Applicants        4,526
@@ -253,6 +255,6 @@ def load_ucb_admissions(*, return_X_y: bool = False, as_frame: bool = False) -> 
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """Yield the rows of a file of the package, starting with the header."""
+    """Return an iterator over the rows of a CSV file of the package, starting with the header."""
     source = files(__package__).joinpath("data", name)
     return csv.reader(source.read_text(encoding="utf-8").splitlines())

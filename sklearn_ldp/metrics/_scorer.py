@@ -1,4 +1,4 @@
-"""Scorers of pipelines, which use the raw values or the reports of held-out users."""
+"""Scorers of pipelines. They use the raw values or the reports of held-out users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from .._core.queries import Queries, QuerySet, as_query_set, query_matrix
 
 
 def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Values]:
-    """Return an estimator's oracle, and X after the pipeline steps before the oracle."""
+    """Return the oracle in an estimator, and the input of the oracle for X.
+
+    In a Pipeline, the steps before the oracle transform X.
+    """
     if hasattr(estimator, "best_estimator_"):  # GridSearchCV and similar tools
         return oracle_and_its_input(estimator.best_estimator_, X)
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
@@ -30,7 +33,7 @@ def oracle_and_its_input(estimator: BaseEstimator, X: Values) -> tuple[Any, Valu
             return step, estimator[:i].transform(X) if i else X
     raise TypeError(
         "Scoring frequencies needs an oracle, or a Pipeline with an oracle among its steps, got "
-        f"{type(estimator).__name__}."
+        f"{type(estimator).__name__}. Pass such an estimator."
     )
 
 
@@ -40,15 +43,17 @@ def make_frequency_scorer(
 ) -> FrequencyScorer:
     """Make a scorer for GridSearchCV, cross_validate and similar tools.
 
-    The score is minus the error of the fitted estimate, compared with the true frequencies among
-    the held-out users. For a survey, the score is minus the mean error of its columns, weighted by
-    the survey's `weights`. The scorer reads raw values, so it is for simulations.
+    The score is the error of the fitted estimate multiplied by -1. The error compares the estimate
+    with the true frequencies among the held-out users. For a survey, it is the mean error of the
+    columns, weighted by the survey's `weights`. The scorer reads raw values, so it is for
+    simulations.
 
     Privacy: scoring itself randomizes no values, but the score is a function of the raw values of
     the held-out users. In a search, every fold and every candidate is another collection from the
     same users, who spend epsilon each time. If the oracle has ``random_state=None``, which is for
-    real users, the scorer issues a :class:`~sklearn_ldp.PrivacyWarning`: once per scorer, and with
-    ``n_jobs`` once in each process. For a simulation, give the oracle a seed.
+    real users, the scorer issues a :class:`~sklearn_ldp.PrivacyWarning`. The warning is issued once
+    per scorer, or once in each process if `n_jobs` is used. For a simulation, give the oracle a
+    seed.
 
     In a search over a Pipeline, weights (numbers of users) reach the scorer only through
     scikit-learn's metadata routing, see the second example. Without metadata routing,
@@ -108,14 +113,14 @@ def make_frequency_scorer(
     """
     if not callable(metric) and metric not in METRICS:
         raise ValueError(
-            f"Argument metric must be one of {METRICS} or a function of the true and the estimated "
-            f"answers, got {metric!r}."
+            f"Argument metric must be one of {METRICS}, or a function of the true and the "
+            f'estimated answers, got {metric!r}. Pass for example "mse".'
         )
     return FrequencyScorer(metric, as_query_set(queries))
 
 
 class FrequencyScorer(BaseScorer):
-    """The scorer that `make_frequency_scorer` returns; it is a class so that it can be pickled."""
+    """The scorer that `make_frequency_scorer` returns, as a class that can be pickled."""
 
     def __init__(self, metric: Metric, queries: QuerySet) -> None:
         super().__init__()
@@ -134,19 +139,19 @@ class FrequencyScorer(BaseScorer):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input == "reports":
             raise ValueError(
-                "A frequency scorer needs raw values, but this pipeline reads reports. "
-                'Score it with make_held_out_scorer, use input="values" in a simulation, or use '
-                "SyntheticSearch or HeldOutSearch, which need no raw values."
+                "A frequency scorer needs raw values, but this pipeline reads reports. Score it "
+                "with make_held_out_scorer, SyntheticSearch or HeldOutSearch, which need no raw "
+                'values; in a simulation, you can also pass input="values" to the oracle.'
             )
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):
             self._warn_once(text, UserWarning)
         if oracle.random_state is None:
             self._warn_once(
-                f"A frequency scorer reads users' raw values, and this {type(oracle).__name__} has "
-                "random_state=None, which is for real users: in a search, each user spends "
+                f"A frequency scorer reads users' raw values, but {type(oracle).__name__} has "
+                "random_state=None, which is for real users. In a search, each user spends "
                 "epsilon again for every candidate and every fold. For a simulation, give the "
-                "oracle a seed. For real users, collect once and score the reports with "
+                "oracle a seed. For real users, collect reports once, and score them with "
                 "make_held_out_scorer.",
                 PrivacyWarning,
             )
@@ -166,14 +171,14 @@ class FrequencyScorer(BaseScorer):
 
 # -- by reports -------------------------------------------------------------------------------
 def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
-    """Make a scorer for pipelines that read reports; it costs no privacy.
+    """Make a scorer for pipelines that read reports, at no privacy cost.
 
     The scorer is for GridSearchCV, cross_validate and similar tools, and for pipelines with an
-    oracle that has ``input="reports"``. The score is an unbiased estimate of minus the mean squared
-    error with respect to the frequencies among the held-out users. From their raw values,
-    ``make_frequency_scorer("mse")`` would compute this error exactly. The noise of the held-out
-    reports is the same for all candidates, so the scores compare candidates more precisely than the
-    spread of the scores suggests. This noise may exceed the error itself; the score is then above
+    oracle that has ``input="reports"``. The score is an unbiased estimate of the mean squared error
+    multiplied by -1. The error compares an estimate with the true frequencies among the held-out
+    users; ``make_frequency_scorer("mse")`` would compute it exactly from their raw values. The
+    noise of the held-out reports is the same for all candidates, so the difference of two scores is
+    more precise than a single score. If this noise is larger than the error, a score can be above
     0. For a survey, the score is the mean of the columns' scores, weighted by the survey's
     `weights`.
 
@@ -220,7 +225,7 @@ def make_held_out_scorer(*, queries: Queries | None = None) -> HeldOutScorer:
 
 
 class HeldOutScorer(BaseScorer):
-    """The scorer that `make_held_out_scorer` returns; it is a class so that it can be pickled."""
+    """The scorer that `make_held_out_scorer` returns, as a class that can be pickled."""
 
     __name__ = "neg_held_out_mse"
 
@@ -238,8 +243,9 @@ class HeldOutScorer(BaseScorer):
         oracle, X = oracle_and_its_input(estimator, X)
         if oracle.input != "reports":
             raise ValueError(
-                "A held-out scorer reads reports, but this pipeline reads raw values. Score it "
-                'with make_frequency_scorer (simulation), or give the oracle input="reports".'
+                "A held-out scorer needs reports, but this pipeline reads raw values. Score it "
+                'with make_frequency_scorer (only in a simulation), or pass input="reports" to '
+                "the oracle, and reports as X."
             )
         estimate = estimate_of(estimator)
         if text := lost_weights(oracle.__collector__().state("score"), sample_weight):

@@ -1,4 +1,4 @@
-"""The plan of a collection: expected errors, statistical power, and the number of users."""
+"""The plan of a collection: expected errors, statistical power, and required numbers of users."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ _NUMBERS = 1025  # equally spaced points that approximate the uniform distributi
 
 
 class Plan:
-    """The expected errors of a collection before there is any data, and the required users.
+    """Expected errors of a collection, and required numbers of users, before there is any data.
 
-    All errors are differences of frequencies: an error of 0.01 is one percentage point. They are
-    errors of the raw estimate, compared with the true frequencies among the same users. A good
-    post-processor reduces them further
-    (:func:`~sklearn_ldp.model_selection.simulate_errors` shows by how much).
+    An error is a difference of frequencies, so 0.01 is one percentage point. All errors are errors
+    of the raw estimate, compared with the true frequencies among the users. A good post-processor
+    reduces them further (:func:`~sklearn_ldp.model_selection.simulate_errors` shows by how much).
 
     The plan of a survey, such as a :class:`~sklearn_ldp.ColumnOracle` or a
     :class:`~sklearn_ldp.MarginalOracle`, covers each column or table. Its errors include the
@@ -53,26 +52,26 @@ class Plan:
 
     For a :class:`~sklearn_ldp.LocalMean`, the errors are errors of the mean, in the unit of the
     number. The plan of a learner is the plan of its `oracle()`. For a
-    :class:`~sklearn_ldp.learning.LabelDPRegressor`, the errors are errors of the mean label; the
-    noise of the reports adds the same error to each coefficient if the features are uncorrelated
-    with variance 1.
+    :class:`~sklearn_ldp.learning.LabelDPRegressor`, the errors are errors of the mean label. If the
+    features are uncorrelated and have variance 1, the noise of the reports causes an error of the
+    same size in each coefficient.
 
     Parameters
     ----------
     oracle : oracle, survey or learner
-        The object that collects reports. It need not be fitted, and is not changed.
+        The object whose users send the reports. It need not be fitted, and is not changed.
     n_categories : int, default=None
-        Size d of the domain. If None, the domain that the oracle declares. For a survey it must be
-        None, because the survey declares the domains of its columns.
+        Number d of categories. If None, use the categories that the oracle declares. For a survey
+        it must be None, because the survey declares the domains of its columns.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries over which errors are averaged, see :mod:`sklearn_ldp.queries`. If None,
         the frequency of every category. For a survey, a mapping from names of columns to queries.
     frequencies : array-like of shape (d,), default=None
-        Assumed true frequencies, which sum to 1. If None, the uniform distribution. For most
-        oracles the frequencies matter little if d is large. For a survey, a mapping from names of
-        columns to frequencies; the other columns are assumed to be uniform. For a
-        :class:`~sklearn_ldp.LocalMean`, the assumed proportion of users at each of any number of
-        equally spaced points from the lower to the upper bound. For an
+        Assumed true frequencies, which sum to 1. If None, all categories are equally frequent. For
+        most oracles the frequencies matter little if d is large. For a survey, a mapping from names
+        of columns to frequencies; columns that the mapping lacks are assumed to be uniform. For a
+        :class:`~sklearn_ldp.LocalMean`, the assumed proportions of users at equally spaced numbers
+        from the lower to the upper bound; their number is arbitrary. For an
         :class:`~sklearn_ldp.ItemOracle`, the frequency of each item, from 0 to 1; if None,
         ``max_items`` items per user, all equally frequent.
     level : float, default=0.95
@@ -81,15 +80,15 @@ class Plan:
     Attributes
     ----------
     oracle : oracle, or dict of oracle
-        The unfitted oracle of the reports, with its domain. For a survey, a dict by the name of the
-        column or table; None for a column or table that has no oracle of its own.
+        A copy of the oracle, with its domain. For a survey, a dict that maps the name of each
+        column or table to its oracle, or to None if it has no oracle of its own.
     n_categories : int, or dict of int
-        Number of categories. For a survey, a dict by name. None for a mean.
+        Number of categories. For a survey, a dict that maps names to numbers. None for a mean.
 
     Raises
     ------
     ValueError
-        If the domain is unknown, or a parameter is out of range.
+        If the categories are not declared, or a parameter is out of range.
     TypeError
         If `oracle` is not an oracle, a survey or a learner.
 
@@ -102,10 +101,10 @@ class Plan:
     -----
     If ``oracle.channel().has_exact_covariance`` is True, the mean squared error is exact and
     includes the covariances between categories. This is the case for all mechanisms of this
-    package, except linear hashing in spaces of millions of points. Otherwise the variance of sums
-    is estimated from 2**14 simulated reports; this is rough if some rare reports support many
-    categories. Absolute errors, intervals and power are computed from the variances by the normal
-    approximation.
+    package, except linear hashing in spaces of millions of points. Otherwise the variance of a sum
+    of categories is estimated from 2**14 simulated reports. This estimate is inaccurate if some
+    rare reports support many categories. Absolute errors, intervals and power are computed from the
+    variances by the normal approximation.
 
     Sums of categories have a larger variance with the linear hashing of :class:`~sklearn_ldp.OLH`
     than with ideal hashing (``hash_family="mixing"``): larger by some percent for a thousand
@@ -175,7 +174,7 @@ class Plan:
 
     # -- errors -------------------------------------------------------------------------------
     def rmse(self, n_users: ArrayLike) -> Any:
-        """Return the root mean squared error, over the queries and over collections.
+        """Return the root mean squared error, averaged over the queries and over collections.
 
         Parameters
         ----------
@@ -185,7 +184,7 @@ class Plan:
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The errors; for a survey, a dict by name.
+            The errors. For a survey, a dict that maps the name of each column to its errors.
         """
         return self._error("rmse", n_users)
 
@@ -200,12 +199,12 @@ class Plan:
         Returns
         -------
         float, or ndarray of the shape of `n_users`
-            The error: a single value even for a survey. Without a survey, it is the `rmse`.
+            The error. It is a single value also for a survey. For an oracle it is the `rmse`.
         """
         return _plain(self._overall_rmse / np.sqrt(_numbers("n_users", n_users)))
 
     def mae(self, n_users: ArrayLike) -> Any:
-        """Return the mean absolute error, over the queries and over collections.
+        """Return the mean absolute error, averaged over the queries and over collections.
 
         Parameters
         ----------
@@ -215,7 +214,7 @@ class Plan:
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The errors; for a survey, a dict by name.
+            The errors. For a survey, a dict that maps the name of each column to its errors.
         """
         return self._error("mae", n_users)
 
@@ -223,8 +222,8 @@ class Plan:
         """Return half the width of the confidence intervals, averaged over the queries.
 
         The half width includes a continuity correction of half a report. The intervals of an
-        estimate are also clipped to the possible answers, so the intervals of rare categories are
-        narrower than planned, down to half the width.
+        estimate are clipped to the possible answers, for example to frequencies from 0 to 1. So the
+        intervals of rare categories are narrower than planned, by at most a half.
 
         Parameters
         ----------
@@ -238,8 +237,8 @@ class Plan:
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The half widths of intervals for the frequencies among the users; for a survey, a dict
-            by name.
+            The half widths of intervals for the frequencies among the users. For a survey, a dict
+            that maps the name of each column to its half widths.
 
         Raises
         ------
@@ -251,8 +250,8 @@ class Plan:
             return self._error("half_width", n_users)
         if self._is_survey:
             raise ValueError(
-                "Plan.half_width(at_all_times=..) is only available for a single question, not for "
-                "a survey. Make a Plan(oracle) for each column."
+                "Plan.half_width(at_all_times=..) is only available for a single question, got "
+                "the plan of a survey. Make a Plan(oracle) for each column."
             )
         numbers = _numbers("n_users", n_users)
         critical = critical_of_look(self.level, numbers, n_narrowest)
@@ -274,14 +273,15 @@ class Plan:
         n_users : float or array-like
             Number of users; for a survey, the total over all columns.
         alpha : float, default=None
-            Expected number of empty categories above the threshold. The probability that there is
-            any is at most `alpha`, too. If None, one minus the level.
+            Expected number of empty categories (frequency 0) whose estimates exceed the threshold.
+            The probability that there is at least one such category is also at most `alpha`. If
+            None, one minus the level.
 
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The frequencies; for a survey, a dict by name. If the frequency is above 1, no category
-            can be distinguished from frequency 0.
+            The threshold. For a survey, a dict that maps the name of each column to its threshold.
+            If the threshold is above 1, no category can be distinguished from an empty category.
 
         Notes
         -----
@@ -317,18 +317,20 @@ class Plan:
         n_users : float or array-like
             Number of users in each collection; for a survey, the total over all columns.
         change : float, default=None
-            An increase of the frequency of one category, named beforehand, between two collections;
-            0.005 is half a percentage point.
+            An increase of the frequency of one category between two collections; 0.005 is half a
+            percentage point. The category is specified before the collections.
         order : float, default=None
-            A difference between the frequencies of two categories, named beforehand, in one
-            collection.
+            A difference between the frequencies of two categories in one collection. The categories
+            are specified before the collection.
         detection : float, default=None
             The frequency of a category that is to be distinguished from frequency 0. All d
-            categories are tested, and the probability of any false discovery is bounded.
+            categories are tested, and the probability of at least one false discovery is at most
+            one minus the level.
         frequency : float, default=None
-            The smaller of the two compared frequencies. If None, 1/d, or less if the frequencies
-            would exceed 1. All other categories are assumed to be equally frequent. Not for
-            `detection`, which compares with the frequency 0.
+            The smaller of the two frequencies that are compared. If None, it is 1/d, or less if the
+            frequencies would otherwise sum to more than 1. All other categories are assumed to be
+            equally frequent. It cannot be combined with `detection`, which compares a frequency
+            with 0.
         of : {"population", "users"}, default="population"
             Whether the difference refers to the users or to a population, see
             :meth:`FrequencyEstimate.confidence_interval`.
@@ -336,13 +338,14 @@ class Plan:
         Returns
         -------
         float, ndarray of the shape of `n_users`, or dict of these
-            The probabilities; for a survey, a dict by name.
+            The probabilities. For a survey, a dict that maps the name of each column to its
+            probabilities.
 
         Raises
         ------
         ValueError
-            If the number of specified differences is not one, the difference is out of range, or
-            the plan has queries or frequencies.
+            If not exactly one of `change`, `order` and `detection` is passed, if the difference is
+            out of range, or if the plan has queries or frequencies.
 
         Examples
         --------
@@ -371,36 +374,37 @@ class Plan:
         frequency: float | None = None,
         of: str | None = None,
     ) -> Any:
-        """Return the minimum number of users that reaches an aim.
+        """Return the minimum number of users for a maximum error, or for detecting a difference.
 
-        Specify exactly one aim: a maximum error, or a difference to detect.
+        Specify exactly one aim: either a maximum error, or a difference to detect.
 
         Parameters
         ----------
         rmse, overall_rmse, mae, half_width : float, default=None
-            The maximum error, as a frequency; see the methods of these names.
+            The maximum error, as a difference of frequencies. The methods with these names define
+            the errors.
         change, order, detection : float, default=None
-            The difference to detect, as a frequency; see :meth:`power`. For `change`, the result is
+            The difference of frequencies to detect, see :meth:`power`. For `change`, the result is
             the number of users in each of the two collections.
         power : float, default=None
             The probability with which the difference is detected. If None, 0.8.
         frequency : float, default=None
-            For `change` or `order`: the smaller of the two compared frequencies. If None, 1/d, or
-            less if the frequencies would exceed 1.
+            For `change` or `order`: the smaller of the two frequencies that are compared. If None,
+            it is 1/d, or less if the frequencies would otherwise sum to more than 1.
         of : {"population", "users"}, default=None
             Whether the difference refers to the users or to a population. If None, the population.
 
         Returns
         -------
         int, or dict of int
-            The number of users, at least 1. For a survey, a dict by name with the number of users
-            that the whole survey needs for this aim in each column; for `overall_rmse` a single
-            number.
+            The number of users, at least 1. For a survey, a dict that maps the name of each column
+            to the number of users that the whole survey needs to reach the aim in this column. For
+            `overall_rmse`, a single number.
 
         Raises
         ------
         ValueError
-            If the number of specified aims is not one, or a parameter is out of range.
+            If not exactly one aim is passed, or if a parameter is out of range.
 
         Examples
         --------
@@ -434,20 +438,23 @@ class Plan:
         if aim in ("change", "order", "detection"):
             wanted = 0.8 if power is None else power
             if not 0.5 <= wanted < 1:
-                raise ValueError(f"Argument power must satisfy 0.5 <= power < 1, got {wanted!r}.")
+                raise ValueError(
+                    f"Argument power must satisfy 0.5 <= power < 1, got {wanted!r}. Pass for "
+                    "example 0.8."
+                )
             statement = self._statement(aim, goal, frequency, "population" if of is None else of)
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
             raise ValueError(
-                "Arguments power, frequency and of are only for change=, order= or detection=. "
-                f"Leave them out with {aim}=."
+                "Arguments power, frequency and of can be combined only with change=, order= or "
+                f"detection=, got {aim}=. Leave out power=, frequency= and of=."
             )
         widest = max(column.max_distance for column in self._columns.values())
         if goal >= widest:
             raise ValueError(
-                f"Argument {aim} must be less than {widest:g}, the largest possible difference of "
-                f"two answers, got {goal!r}. Pass an error in the unit of the answers: for a "
-                "frequency, 0.01 is a percentage point."
+                f"Argument {aim} must be less than {widest:g}, the largest possible difference "
+                f"between two answers, got {goal!r}. Pass an error in the unit of the answers; "
+                "for frequencies, 0.01 is a percentage point."
             )
         if aim == "overall_rmse":
             return _least_number(self._overall_rmse / goal)
@@ -465,16 +472,17 @@ class Plan:
         Parameters
         ----------
         n_users : array-like of shape (n_points,), default=None
-            Numbers of users. If None, from ten thousand to a hundred million.
+            Numbers of users on the x axis. If None, they range from ten thousand to a hundred
+            million.
         ax : matplotlib Axes, default=None
-            Axes to draw on. If None, a new figure.
+            Axes to draw on. If None, a new figure is made.
         **kwargs : dict
             Passed to the ``plot`` of :class:`~sklearn_ldp.inspection.ErrorCurveDisplay`.
 
         Returns
         -------
         ErrorCurveDisplay
-            The display, already drawn.
+            The display, which is already drawn.
 
         Raises
         ------
@@ -499,7 +507,10 @@ class Plan:
 
     # -- shared by the methods ----------------------------------------------------------------
     def _of_each(self, compute: Callable[[_Column], Any]) -> Any:
-        """Apply a function to the plan of an oracle, or to each column of a survey (as a dict)."""
+        """Apply a function to the plan of each column.
+
+        Return a dict of the results for a survey, and the single result for an oracle.
+        """
         results = {name: compute(column) for name, column in self._columns.items()}
         return results if self._is_survey else results[None]
 
@@ -509,7 +520,7 @@ class Plan:
 
     @property
     def _overall_rmse(self) -> float:
-        """The root mean squared error over all columns of a survey of one user."""
+        """Return the root mean squared error over all columns, if the survey had a single user."""
         columns = self._columns.values()
         weights = [column.weight for column in columns]
         return math.sqrt(np.average([column.mse for column in columns], weights=weights))
@@ -520,19 +531,24 @@ class Plan:
         check_of(of)
         if self._has_questions:
             raise ValueError(
-                f"Plan(queries=..., frequencies=...) cannot plan a {aim}, which is about single "
-                "categories. Leave out queries= and frequencies=; for a change or an order, pass "
-                "the smaller of the two compared frequencies as frequency=.."
+                f"Plan(queries=..., frequencies=...) cannot plan a {aim}, because a {aim} "
+                "compares single categories. Leave out queries= and frequencies=. For a change "
+                "or an order, pass the smaller of the two frequencies that are compared as "
+                "frequency=.."
             )
         if aim == "detection" and frequency is not None:
             raise ValueError(
-                "A detection compares a category with the frequency 0. Leave out frequency=."
+                "frequency= cannot be combined with detection=, which compares a frequency with "
+                "0. Leave out frequency=."
             )
         return lambda column: column.statement(aim, gap, frequency, self.level, of)
 
 
 class _Column:
-    """The plan of one column, computed from the noise that a single user's report would have."""
+    """The plan of one column.
+
+    Its errors are computed for a single user, and then scaled to n users.
+    """
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, self.noise, self.weight = planned
@@ -541,8 +557,8 @@ class _Column:
         self.queries = as_query_set(queries).aligned(categories, self.domain)
         if self.queries.depends_on_truth and frequencies is None:
             raise ValueError(
-                f"Plan: the errors of {self.queries!r} depend on the true frequencies. Pass "
-                "assumed true frequencies as frequencies=.."
+                f"Plan: the errors of {self.queries!r} depend on the true frequencies, which are "
+                "unknown. Pass assumed frequencies as frequencies=.."
             )
         overlap = self.domain.shares_overlap
         if frequencies is None:  # each user has as many items as a report covers
@@ -557,13 +573,16 @@ class _Column:
 
     @cached_property
     def max_distance(self) -> float:
-        """The maximum distance between two possible answers to a query."""
+        """Return the largest possible difference between two answers to a query."""
         rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
         return float(np.ptp(answer_range(rows), axis=0).max())
 
     @cached_property
     def half_count(self) -> float:
-        """The minimum change of an answer with one user by half a report."""
+        """Return the smallest amount by which half a report changes an answer, with one user.
+
+        It is the continuity correction of the intervals.
+        """
         rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
         return float(np.ravel(self.noise.half_count)[0] * abs(rows.data).min(initial=1))
 
@@ -574,32 +593,41 @@ class _Column:
         return float(np.sqrt(np.maximum(variances, 0)).mean())
 
     def error_of_one(self, name: str, level: float) -> float:
-        """Return the error with one user; it falls with the square root of their number."""
+        """Return the error with one user.
+
+        With n users, it is smaller by the factor sqrt(n). `name` is "rmse", "mae" or "half_width".
+        """
         if name == "rmse":
             return math.sqrt(self.mse)
         normal = math.sqrt(2 / math.pi) if name == "mae" else float(ndtri(0.5 + level / 2))
         return normal * self.mean_std
 
     def error(self, name: str, level: float, root: Any) -> Any:
-        """Return an error; `root` is the square root of the number of users."""
+        """Return an error, which includes the continuity correction for "half_width".
+
+        `root` is the square root of the number of users.
+        """
         step = self.half_count if name == "half_width" else 0.0
         return self.error_of_one(name, level) / root + step / root**2
 
     def root(self, name: str, level: float, goal: float) -> float:
-        """Return the square root of the number of users with which an error equals the goal."""
+        """Return the square root of the number of users for which an error equals `goal`."""
         step = self.half_count if name == "half_width" else 0.0
         error = self.error_of_one(name, level)
         return (error + math.sqrt(error**2 + 4 * goal * step)) / (2 * goal)
 
     @cached_property
     def empty_std(self) -> float:
-        """Standard error of an estimate at frequency 0, with one user."""
+        """Return the standard error of an empty category (frequency 0), with one user."""
         return math.sqrt(self.noise.variance(self._rest([0.0]))[0])
 
     def statement(
         self, aim: str, gap: float, frequency: float | None, level: float, of: str
     ) -> _Statement:
-        """Return the statement (aim) that two frequencies differ by `gap`."""
+        """Return the test of a difference `gap` between two frequencies.
+
+        `aim` is "change", "order" or "detection", see `Plan.power`.
+        """
         d = self.domain.size
         n_compared = 2 if aim == "order" else 1
         base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
@@ -607,8 +635,9 @@ class _Column:
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
-                f"Plan: a frequency of {base:g} plus a difference of {gap:g} is impossible, "
-                "because frequencies sum to 1. Pass a smaller difference, or a smaller frequency=.."
+                f"Plan: a frequency of {base:g} and a difference of {gap:g} are impossible "
+                "together, because frequencies sum to 1. Pass a smaller difference, or a smaller "
+                "frequency=.."
             )
         bar = float(ndtri(0.5 + level / 2))
         if aim == "order":
@@ -622,12 +651,19 @@ class _Column:
         return _Statement(gap, math.sqrt(before), math.sqrt(after), bar)
 
     def _rest(self, first: list[float]) -> np.ndarray:
-        """Return a distribution that starts with these frequencies; all others are equal."""
+        """Return a distribution over all categories.
+
+        The first categories have the frequencies `first`, and all other categories are equally
+        frequent.
+        """
         others = self.domain.size - len(first)
         return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
 
     def _variance(self, signs: list[float], first: list[float], of: str) -> float:
-        """Return the variance of a sum of the first categories' frequencies with signs."""
+        """Return the variance of a sum of the first frequencies times `signs`, with one user.
+
+        If `of` is "population", it includes the variance of drawing the users.
+        """
         places = ([0] * len(signs), range(len(signs)))
         row = sparse.csr_array((signs, places), shape=(1, self.domain.size))
         frequencies = self._rest(first)
@@ -639,14 +675,15 @@ class _Column:
 
 
 class _Mean(_Column):
-    """The plan of a mean, in the unit of the number, from the variance of one report."""
+    """The plan of a mean of numbers. Its errors are in the unit of the numbers."""
 
     def __init__(self, planned: PlannedEstimate, queries: Any, frequencies: Any) -> None:
         self.domain, self.oracle, mechanism, self.weight = planned
         bounds: Any = planned.oracle.bounds
         if queries is not None:
             raise ValueError(
-                "Plan supports no queries for a mean, which is a single number. Leave out queries=."
+                "Plan does not support queries= for a mean, because a mean is a single number. "
+                "Leave out queries=."
             )
         shares = np.full(_NUMBERS, 1.0) if frequencies is None else np.asarray(frequencies)
         shares = as_distribution(shares / shares.sum(), np.arange(len(shares)), "Plan")
@@ -661,8 +698,8 @@ class _Mean(_Column):
     @property
     def empty_std(self) -> float:
         raise ValueError(
-            "The plan of a mean has no detection or detection_threshold, because a mean has no "
-            "categories. Plan its half_width, or a change."
+            "The plan of a mean has no detection and no detection_threshold, because a mean has "
+            "no categories. Use half_width, or power with change=."
         )
 
     def statement(
@@ -670,8 +707,8 @@ class _Mean(_Column):
     ) -> _Statement:
         if aim != "change" or frequency is not None:
             raise ValueError(
-                "Plan: the only difference between means is a change, without frequency=. Pass "
-                "change=, and leave out order=, detection= and frequency=."
+                "Plan: the plan of a mean supports only change=, and not order=, detection= or "
+                "frequency=. Pass change=, and leave out the other arguments."
             )
         variance = self.mse + (self._spread if of == "population" else 0.0)
         std = math.sqrt(2 * variance)
@@ -680,7 +717,7 @@ class _Mean(_Column):
 
 @dataclass(frozen=True)
 class _Statement:
-    """A difference to detect, and its standard errors if each collection had one user."""
+    """A difference to detect, and the standard errors that its test would have with one user."""
 
     gap: float  # the difference, a frequency
     # Standard deviations if there is no difference, and if there is a difference.
@@ -689,18 +726,24 @@ class _Statement:
     bar: float  # minimum distance of a significant estimate from 0, in units of null_std
 
     def power(self, root: Any) -> Any:
-        """Return the probability of detection; `root` is the square root of the number of users."""
+        """Return the probability that the difference is detected.
+
+        `root` is the square root of the number of users.
+        """
         return ndtr((self.gap * root - self.bar * self.null_std) / self.std)
 
     def root(self, power: float) -> float:
-        """Return the square root of the number of users for this probability of detection."""
+        """Return the square root of the number of users for which the test has this power."""
         root = (self.bar * self.null_std + float(ndtri(power)) * self.std) / self.gap
         return max(root, 0.0)
 
 
 # -- arguments ------------------------------------------------------------------------------------
 def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstimate]:
-    """Return the planned estimates, by name."""
+    """Return the planned estimate of each column of a survey by name.
+
+    An oracle has one column, with the name None.
+    """
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
@@ -710,35 +753,42 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     if n_categories is not None:
         if not isinstance(oracle, BaseOracle):
             raise ValueError(
-                f"Plan: {kind} declares the sizes of its domains itself. Leave out n_categories=."
+                f"Plan: n_categories= cannot be combined with {kind}, which declares its own "
+                "domains. Leave out n_categories=."
             )
         oracle.set_params(categories=n_categories)
     return oracle.__collector__().planned()
 
 
 def _by_name(argument: str, values: Any, names: Mapping, survey: str) -> dict[Any, Any]:
-    """Return a dict with the value of each column, or None if the mapping lacks the column."""
+    """Return a dict that maps each column to its value in `values`, or to None if there is none.
+
+    `argument` is the name of the argument for errors.
+    """
     values = {} if values is None else values
     if not isinstance(values, Mapping):
         raise ValueError(
-            f"{survey} needs {argument} for each column, by name, got {type(values).__name__}. "
-            f"Pass a mapping such as {{{next(iter(names))!r}: ...}}."
+            f"{survey} needs {argument} as a mapping from names of columns, got "
+            f"{type(values).__name__}. Pass a mapping such as {{{next(iter(names))!r}: ...}}."
         )
     unknown = [name for name in values if name not in names]
     if unknown:
         raise ValueError(
-            f"{survey} got {argument} for {unknown[0]!r}, which is not the name of a column. "
-            f"Choose from {', '.join(map(repr, names))}."
+            f"{survey} got {argument} for {unknown[0]!r}, which is not the name of a column. Use "
+            f"one of the names {', '.join(map(repr, names))}."
         )
     return {name: values.get(name) for name in names}
 
 
 def _only(**aims: float | None) -> tuple[str, float]:
-    """Return the name and value of the only specified aim; raise if there is not exactly one."""
+    """Return the name and the value of the only argument that is not None.
+
+    Raise ValueError if several or none are passed.
+    """
     specified = {name: value for name, value in aims.items() if value is not None}
     if len(specified) != 1:
         raise ValueError(
-            f"Plan: specify exactly one of {', '.join(aims)}, got "
+            f"Plan needs exactly one of the arguments {', '.join(aims)}, got "
             f"{', '.join(specified) or 'none of them'}. Pass one of these arguments."
         )
     ((name, value),) = specified.items()
@@ -747,17 +797,23 @@ def _only(**aims: float | None) -> tuple[str, float]:
 
 
 def _check_number(name: str, value: object) -> None:
-    """Raise ValueError unless an argument is a finite number above 0."""
+    """Raise ValueError unless the argument is a finite number greater than 0."""
     if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-        raise ValueError(f"Argument {name} must be a finite number > 0, got {value!r}.")
+        raise ValueError(
+            f"Argument {name} must be a finite number > 0, got {value!r}. Pass a positive number."
+        )
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
-    """Return an argument as an array, after a check that all elements are finite and above 0."""
+    """Return an argument as an array of floats.
+
+    Raise ValueError unless all elements are finite and greater than 0.
+    """
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < math.inf)):
         raise ValueError(
-            f"Argument {name} must be a finite number > 0, or an array of these, got {values!r}."
+            f"Argument {name} must be a finite number > 0, or an array of such numbers, got "
+            f"{values!r}. Pass positive numbers."
         )
     return array.astype(np.float64)
 
@@ -768,11 +824,14 @@ def _plain(result: Any) -> Any:
 
 
 def _least_number(root: float) -> int:
-    """Return the smallest integer >= 1 whose square root is at least `root` (numbers of users)."""
+    """Return the smallest integer >= 1 whose square root is at least `root`.
+
+    Rounding errors of `root` are ignored.
+    """
     if not root < 1e150:  # its square is a float
         raise ValueError(
-            "Plan.users_for: this aim needs more than 10**300 users. Pass a larger maximum error, "
-            "or a larger difference."
+            "Plan.users_for: reaching this aim needs more than 10**300 users. Pass a larger "
+            "maximum error, or a larger difference."
         )
     # If rounding errors alone raise a quotient above a whole number, no further user is needed.
     return max(1, math.ceil(root**2 * (1 - 1e-12)))

@@ -33,13 +33,15 @@ def repeated_collection_risk(
     *,
     random_state: RandomState = None,
 ) -> np.ndarray:
-    """Return how often an attacker who links all reports of a user guesses the user's value.
+    """Return how often an attacker guesses a user's value from all reports of the user.
 
-    The attacker is given the frequencies of the values and all reports of a user. The user's value
-    stays the same in all rounds, and the attacker guesses the likeliest value [1]_. The share of
-    correct guesses is exact if all sets of reports can be listed: for few rounds of GRR, Hadamard
-    and projective geometry response, and of OLH over few categories. Otherwise it is a mean over
-    1,000 to 20,000 simulated users, with a standard error of at most 0.016 (20,000 users: 0.0035).
+    The attacker knows the frequencies of the values, and can link all reports of a user. The user's
+    value stays the same in all rounds, and the attacker guesses the value with the largest
+    posterior probability [1]_. The result is the probability that the guess is correct. It is exact
+    if all possible sets of reports can be listed, which needs few rounds and GRR, Hadamard
+    response, projective geometry response, or OLH with few categories. Otherwise it is a mean over
+    1,000 to 20,000 simulated users, with a standard error of at most 0.016 (0.0035 with 20,000
+    users).
 
     Parameters
     ----------
@@ -48,24 +50,26 @@ def repeated_collection_risk(
     n_rounds : int
         Number of collection rounds.
     epsilon_forever : float, default=None
-        The `epsilon_forever` of a :class:`~sklearn_ldp.collection.RepeatedClient` without a fixed
-        part. If None, the user sends an independent report in each round.
+        The `epsilon_forever` of the user's :class:`~sklearn_ldp.collection.RepeatedClient`, which
+        has ``fixed_part=False``. If None, the user sends an independent report in each round.
     frequencies : array-like of shape (d,), or mapping by category, default=None
         The frequencies of the values. If None, all values are equally frequent.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for the simulated users.
+        Seed for the simulated users. If None, the seed is random.
 
     Returns
     -------
     ndarray of shape (n_rounds,)
-        The share after 1, 2, .. reports.
+        The probability of a correct guess after 1, 2, .., `n_rounds` reports.
 
     Raises
     ------
     TypeError
-        If the probability of a report has more than two levels, as with an oracle for items.
+        If the oracle is not supported, because the likelihood of a report takes more than two
+        values. For example, oracles for sets of items are not supported.
     ValueError
-        If the oracle's categories are not declared, or an argument is not valid.
+        If the oracle's categories are not declared, `n_rounds` is not an integer >= 1,
+        `epsilon_forever` is smaller than the oracle's epsilon, or `frequencies` are not valid.
 
     References
     ----------
@@ -82,7 +86,10 @@ def repeated_collection_risk(
     array([0.4 , 0.4 , 0.47, 0.51, 0.53, 0.55])
     """
     if not isinstance(n_rounds, Integral) or n_rounds < 1:
-        raise ValueError(f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}.")
+        raise ValueError(
+            f"Argument n_rounds must be an integer of at least 1, got {n_rounds!r}. Pass the "
+            "number of collection rounds, such as 12."
+        )
     protocol = oracle.protocol()
     epsilon = oracle.epsilon
     channel: Any = protocol.mechanism
@@ -116,7 +123,8 @@ def _prior(frequencies: Frequencies | None, categories: np.ndarray) -> np.ndarra
     prior = np.asarray(in_order(frequencies, categories, "Argument frequencies"), dtype=float)
     if prior.shape != (d,) or not (prior >= 0).all() or not 0 < prior.sum() < math.inf:
         raise ValueError(
-            f"Argument frequencies must be {d} numbers of at least 0, not all 0, got {prior!r}."
+            f"Argument frequencies must be {d} numbers of at least 0 and not all 0, got "
+            f"{prior!r}. Pass one frequency for each category."
         )
     return prior / prior.sum()
 
@@ -167,7 +175,7 @@ def _drawn_risk(channel, epsilon, n_rounds, prior, chain, rng):
 
 
 def _likelihoods(channel, epsilon, n_rounds, codes, chain, coins):
-    """Yield, after each round, the logarithms of the likelihoods of all values, (n_users, d)."""
+    """Yield the log-likelihoods of all values after each round, of shape (n_users, d)."""
     # The likelihood of a value is divided by the probability of the reports if none of them is
     # permanent. The ratio is 1 plus a sum over the distinct reports y. A summand is f(y), the
     # probability that y is the permanent report of the value, times R(y)**m - 1. Here m counts

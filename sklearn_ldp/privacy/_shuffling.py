@@ -1,4 +1,4 @@
-"""Privacy after a shuffle: bounds of epsilon for reports in random order."""
+"""Privacy after a shuffle: upper bounds of epsilon for reports in random order."""
 
 from __future__ import annotations
 
@@ -26,37 +26,38 @@ _NEGLIGIBLE = 90.0  # minus the logarithm of a coefficient that is far below rou
 def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> Any:
     """Return the epsilon that a user's report spends if all reports are shuffled together.
 
-    A trusted shuffler, which neither the server nor the users can observe, mixes the reports of
-    `n_samples` users. If the shuffled reports cannot be linked to users, the mixture is
-    (epsilon', delta)-differentially private for each user, and the function returns epsilon'. A
-    client that sends its permanent report again makes the rounds linkable, and their epsilons add
-    up.
+    A trusted shuffler, which neither the server nor the users can observe, puts the reports of
+    `n_samples` users in random order. If the shuffled reports cannot be linked to users, they are
+    (epsilon', delta)-differentially private for each user, and the function returns epsilon'. If
+    the same users report in several rounds, the epsilon' of all rounds add up, for example with a
+    client that sends a permanent report again.
 
     Privacy: costs none.
 
     Parameters
     ----------
     oracle : oracle, survey or Protocol
-        The oracle or survey that randomizes the reports; its categories must be declared.
+        The oracle or survey that randomizes the reports. Its categories must be declared.
     n_samples : int
-        Number n of honest users with reports in the same shuffle: the users of a batch, if batches
-        are shuffled. Do not count users who lie or who cooperate with the server. Numbers above
-        10**10 count as 10**10.
+        Number n of honest users whose reports are shuffled together. If each batch is shuffled
+        separately, it is the number of users in a batch. Do not count malicious users or users who
+        cooperate with the server. Numbers above 10**10 count as 10**10.
     delta : float
-        Probability with which epsilon' may be exceeded, in (0, 1); well below 1 / n.
+        The delta of the guarantee: the probability with which epsilon' may be exceeded, in (0, 1).
+        Choose it well below 1 / n.
 
     Returns
     -------
     float, or dict of float
-        An upper bound of epsilon', at most the oracle's epsilon. The neighboring data sets differ
-        in the value of one user (replacement), and not in the user's presence. For a survey that
-        asks each user one question, a mapping from the name of each question to the epsilon' of the
-        users with this question. It is valid even if the question of each user is public.
+        An upper bound of epsilon', at most the oracle's epsilon. Neighboring data sets differ in
+        the value of one user, and have the same users. For a survey that asks each user one
+        question, the result maps the name of each question to the epsilon' of the users who are
+        asked it. It is valid even if the question of each user is public.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the domain is not declared.
+        If an argument is out of range, or the categories are not declared.
 
     See Also
     --------
@@ -64,24 +65,27 @@ def shuffled_epsilon(oracle: OracleOrProtocol, n_samples: int, delta: float) -> 
 
     Notes
     -----
-    A report y has the likelihood E c(y) for the categories that it supports, and c(y) for others,
-    with E = exp(epsilon). So with a probability of at least c(y) a user reports y independently of
-    the user's value, and such reports hide another user's report [1]_. Let X be
-    (P(y | v) - exp(epsilon') P(y | w)) / c(y) with probability c(y), and otherwise (or if the user
-    has another question) X = 0. Then
+    Let E = exp(epsilon). The likelihood of a report y is E c(y) for the categories that y supports,
+    and c(y) for all other categories. So each user reports y with a probability of at least c(y),
+    whatever the user's value is, and such reports hide another user's report [1]_. Let v and w be
+    two values. Let the random variable X be (P(y | v) - exp(epsilon') P(y | w)) / c(y) with
+    probability c(y) for each y, and 0 with the remaining probability, or if the user has another
+    question. Then
 
     .. math:: \\delta(\\epsilon') \\le \\frac 1n \\mathrm{E} \\Big(\\sum_{i=1}^n X_i\\Big)_+ .
 
-    X has four possible values. Their probabilities follow from the p and q of the two values that
-    are easiest to distinguish; if q assumes an ideal hash, these two never share a hash value. No
-    other c gives a smaller bound [2]_. The expectation is computed by the fast Fourier transform on
-    a lattice: each value is split between the two nearest lattice points, which preserves the mean
-    and can only increase the expectation of a convex function. Bounds on the probability outside of
-    the lattice and on rounding errors are added.
+    for independent copies X_i of X. X has four possible values. Their probabilities follow from p
+    and q, the probabilities that a report supports the user's own value or another value. The
+    function uses the two values v and w that are easiest to distinguish. If q is computed for ideal
+    hash functions, the function assumes that v and w never have the same hash value. No other c
+    gives a smaller bound [2]_. The expectation is computed by the fast Fourier transform on a
+    lattice. Each value of X is split between the two nearest lattice points, which preserves the
+    mean and can only increase the expectation of a convex function. Bounds on the probability
+    outside of the lattice and on rounding errors are added.
 
-    For mechanisms that do not state `has_two_likelihoods`, and for reports on several questions,
-    the function uses the general clones of [3]_: c is 1 / (E + 1) on reports for v, and the same on
-    reports for w.
+    If the likelihood of a report takes more than two values, or if reports answer several
+    questions, the function uses the bound for general mechanisms of [3]_. It replaces the mechanism
+    by one with two reports, one for v and one for w, which both have c = 1 / (E + 1).
 
     References
     ----------
@@ -114,24 +118,24 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     Parameters
     ----------
     oracle : oracle or survey
-        The oracle or survey that randomizes the reports; its own `epsilon` is ignored.
+        The oracle or survey that randomizes the reports. Its own `epsilon` is ignored.
     shuffled_epsilon : float
-        The epsilon that a report may spend after the shuffle; for a survey, a report on any of its
-        questions.
+        The epsilon that a report may spend after the shuffle. For a survey, it applies to the
+        reports on every question.
     n_samples, delta : int, float
         As for :func:`shuffled_epsilon`.
 
     Returns
     -------
     float
-        The epsilon for the oracle, at most 200, with a relative precision of a thousandth. If the
-        structure of reports changes with epsilon, as the hash range of OLH does, a larger epsilon
-        may be possible as well.
+        The largest epsilon that the search has found, at most 200, with a relative precision of
+        0.001. If the form of the reports depends on epsilon, for example the hash range of OLH, an
+        even larger epsilon may also be possible.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the domain is not declared.
+        If an argument is out of range, or the categories are not declared.
 
     Examples
     --------
@@ -143,7 +147,8 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
     n, delta = _checked(n_samples, delta)
     if not (isinstance(shuffled_epsilon, Real) and 0 < float(shuffled_epsilon) < math.inf):
         raise ValueError(
-            f"Argument shuffled_epsilon must be a finite number > 0, got {shuffled_epsilon!r}."
+            f"Argument shuffled_epsilon must be a finite number > 0, got {shuffled_epsilon!r}. "
+            "Pass for example 0.1."
         )
 
     def is_allowed(epsilon: float) -> bool:
@@ -166,17 +171,24 @@ def local_epsilon(oracle: Any, shuffled_epsilon: float, n_samples: int, delta: f
 
 def _checked(n_samples: Any, delta: Any) -> tuple[float, float]:
     if not isinstance(n_samples, Integral) or n_samples < 1:
-        raise ValueError(f"Argument n_samples must be an integer >= 1, got {n_samples!r}.")
+        raise ValueError(
+            f"Argument n_samples must be an integer >= 1, got {n_samples!r}. Pass the number of "
+            "users whose reports are shuffled together."
+        )
     if not (isinstance(delta, Real) and 0 < float(delta) < 1):
-        raise ValueError(f"Argument delta must satisfy 0 < delta < 1, got {delta!r}.")
+        raise ValueError(
+            f"Argument delta must satisfy 0 < delta < 1, got {delta!r}. Pass a number well below "
+            "1 / n_samples, such as 1e-8."
+        )
     return min(float(n_samples), _MOST_USERS), float(delta)
 
 
 # -- the bound ------------------------------------------------------------------------------------
 class _Blanket(NamedTuple):
-    """Privacy blanket of two values, see the notes of `shuffled_epsilon`.
+    """Probabilities that determine the bound for two values, see the notes of `shuffled_epsilon`.
 
-    The fields are sums of c(y) over the reports y that support both values, only one or none.
+    `epsilon` is the epsilon of one report. The other fields are sums of c(y) over the reports y
+    that support both values, only the first value (or, equally, only the second), or neither value.
     """
 
     epsilon: float
@@ -186,7 +198,7 @@ class _Blanket(NamedTuple):
 
 
 def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
-    """Return the privacy blanket of the two values that are easiest to distinguish."""
+    """Return the `_Blanket` of the two values that are easiest to distinguish."""
     # The sums follow from three equations: p = E (both + single), q = E both + single, and
     # 1 - p = single + neither. The real ratio of likelihoods may be below E because probabilities
     # are rounded. X with E and the exact p and q is then larger in convex order, so the bound is
@@ -202,8 +214,10 @@ def _blanket(mechanism: Any, epsilon: float) -> _Blanket:
 
 
 def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
-    """Return, for each question, its blanket and the probability that a user is asked it."""
-    # An oracle has the single key None. So does a survey with several answers in a report.
+    """Return, for each question, its `_Blanket` and the probability that a user is asked it.
+
+    The key is None for an oracle, and for a survey in which each user answers several questions.
+    """
     protocol = as_protocol(oracle)
     mechanism: Any = protocol.mechanism
     if not hasattr(oracle, "questions") or mechanism.n_drawn > 1:
@@ -217,7 +231,11 @@ def _blankets(oracle: Any) -> dict[Any, tuple[_Blanket, float]]:
 
 @lru_cache(maxsize=1 << 10)  # the questions of a survey have few distinct blankets
 def _smallest_epsilon(blanket: _Blanket, share: float, n: float, delta: float) -> float:
-    """Return the smallest epsilon' whose bound is at most delta, but at most the epsilon."""
+    """Return the smallest epsilon' for which the bound on delta is at most `delta`.
+
+    The result is at most the epsilon of one report. `share` is the probability that a user is asked
+    the question.
+    """
 
     def excess(epsilon: float) -> float:
         # A minimum keeps the ratio finite; for smaller delta, the end of the range is the root.
@@ -234,7 +252,11 @@ def _smallest_epsilon(blanket: _Blanket, share: float, n: float, delta: float) -
 
 
 def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: float) -> float:
-    """Return an upper bound of delta(epsilon) if each user is asked with probability `share`."""
+    """Return an upper bound of delta(epsilon) after the shuffle.
+
+    `share` is the probability that a user is asked the question. `delta` determines the precision
+    of the computation.
+    """
     # The argument delta defines the precision: the lattice and its ends add about a thousandth
     # of delta.
     ratio, gain, lost = math.exp(blanket.epsilon), math.expm1(blanket.epsilon), math.expm1(epsilon)
@@ -263,10 +285,11 @@ def _delta(blanket: _Blanket, share: float, n: float, epsilon: float, delta: flo
 
 
 def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> tuple[float, float]:
-    """Return a lower and an upper end of a sum of n random terms.
+    """Return a lower and an upper limit for a sum of n random terms.
 
-    The sum is below the lower end, and above the upper end, each with a probability of at most
-    exp(-beyond).
+    A term has the values `values` with the probabilities `chances`, and is 0 otherwise. The sum is
+    below the lower limit with a probability of at most exp(-beyond), and above the upper limit with
+    the same maximum probability.
     """
     # Chernoff's bound is valid for any rate, so the best of several rates is used. The bound
     # also limits the mean of the part of the sum beyond the upper end: it is at most the upper
@@ -283,9 +306,12 @@ def _range(values: np.ndarray, chances: np.ndarray, n: float, beyond: float) -> 
 def _positive_sums(
     places: np.ndarray, chances: np.ndarray, n: float, top: int, size: int
 ) -> tuple[float, float]:
-    """Return the mean of max(sum, 0) for a sum of n terms, and a bound on its rounding error."""
-    # A term has the values `places` on a circle of `size` points with the probabilities
-    # `chances`, and is 0 otherwise. The largest sum is `top`.
+    """Return the mean of max(sum, 0) for a sum of n random terms, and its maximum rounding error.
+
+    A term has the values `places` with the probabilities `chances`, and is 0 otherwise. `size` is
+    the number of points of the Fourier transform, and `top` is the largest sum.
+    """
+    # The values are positions on a circle of `size` points.
     rough = np.zeros(size)
     rough[0] = 1 - chances.sum()
     np.add.at(rough, places % size, chances)

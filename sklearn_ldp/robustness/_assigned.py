@@ -23,23 +23,25 @@ def assigned_parts(
 ) -> np.ndarray:
     """Return the hash functions that a collector assigns to users, derived from their tokens.
 
-    In local hashing, each user draws a hash function and sends it in the report. It is the public
-    part of the report, here called part. Attackers gain most if they choose this function instead
-    of drawing it. They cannot choose it if the collector computes it from a secret key, the name
-    of the round and the user's token (an identifier of the user),
+    In local hashing, each client draws a hash function at random and sends it in the report. The
+    hash function does not depend on the user's value. It is the public part of the report, here
+    called part. Attackers gain most if they choose this function instead of drawing it. They cannot
+    choose it if the collector computes it from a secret key, the name of the round and the user's
+    token (an identifier of the user),
 
     .. math:: \\mathrm{part} = H(\\mathrm{key}, \\mathrm{round}, \\mathrm{token}),
 
-    where H is HMAC-SHA-512. Rejection sampling gives the parts exactly the same distribution as in
-    honest reports. The client randomizes its value with ``oracle.privatize(values, parts=parts)``,
-    and the collector accepts a report if its public part is the part of the user's token
-    (`check_assigned`).
+    where H is HMAC-SHA-512 with rejection sampling. The parts have exactly the same distribution as
+    the parts of honest reports. The client randomizes its value with ``oracle.privatize(values,
+    parts=parts)``. The collector accepts a report only if it contains the part that belongs to the
+    user's token, see `check_assigned`.
 
     Privacy: costs none. The mechanism is epsilon-LDP for every single part, which the tests prove
-    by enumeration, so even a collector who assigns parts in bad faith learns no more than epsilon.
-    But a report that is sent with its token can be linked to the token, and so can its part as long
-    as the key exists. Therefore check the reports at a place that has the tokens anyway (the login
-    server, or a relay), pass on the reports without tokens, and delete the key when the round ends.
+    by enumeration. So reports spend no more than epsilon, even if the collector assigns parts in
+    bad faith. However, a report that is sent with its token can be linked to the token. As long as
+    the key exists, the part of a report can also be linked to its token. Therefore check the
+    reports on a server that has the tokens anyway (the login server, or a relay), pass on the
+    reports without tokens, and delete the key when the round ends.
 
     Parameters
     ----------
@@ -48,16 +50,16 @@ def assigned_parts(
         that has a `public_part`, such as a hash function. The oracle need not be fitted. With
         :class:`~sklearn_ldp.ColumnOracle`, the function assigns the column that each user reports.
     tokens : array-like of shape (n,)
-        One text, bytes or number per user, which the user cannot choose and which stays the same
-        within a round: the number of an account or of a device, or a place in a list. Users who can
-        get any number of tokens can effectively choose their functions.
+        One text, bytes object or number per user, such as the number of an account or a device. The
+        user must not be able to choose it, and it must stay the same within a round. Users who can
+        get many tokens can choose among many hash functions.
     key : bytes
-        At least 16 random bytes, new for each round (``secrets.token_bytes(32)``). If the key stays
-        secret, clients request their parts from the collector. If the key is published after all
-        tokens have been handed out, clients compute their parts themselves. Do not reuse the key
-        that signs files.
+        At least 16 random bytes (``secrets.token_bytes(32)``); use a new key for each round. If you
+        keep the key secret, the clients must request their parts from the collector. If you publish
+        the key after all tokens were handed out, the clients can compute their parts themselves. Do
+        not use the key that signs files.
     collection_round : str, default=""
-        Name of the round of collection.
+        Name of the collection round.
 
     Returns
     -------
@@ -67,29 +69,30 @@ def assigned_parts(
     Raises
     ------
     TypeError
-        If reports of the mechanism have no public part, if `key` is not bytes, or if a token is not
-        a text, bytes or number.
+        If reports of the oracle have no public part, if `key` is not bytes, or if a token is not a
+        text, a bytes object or a number.
     ValueError
         If the key is too short.
 
     See Also
     --------
-    check_assigned : Checks on the server that reports have the assigned parts.
+    check_assigned : Check on the server that reports have the assigned parts.
     poisoning_gain : With ``attack="assigned"``, the remaining gain of fake users.
     sklearn_ldp.collection.SurveyClient : A client that reports the same column in every round.
 
     Notes
     -----
-    Every part has the same probability as in an honest report, and parts are independent of each
-    other, if HMAC-SHA-512 behaves like a random function. The computation belongs to the
-    protocol and does not change between releases:
+    If HMAC-SHA-512 behaves like a random function, every part has the same probability as in an
+    honest report, and the parts of different users are independent. The computation is the same in
+    all releases:
 
     1. The key of the round is HMAC(key, configuration). The configuration is the JSON (keys sorted,
        no spaces) of the oracle's name, `configuration` of the mechanism, the number of draws, and
        the round.
     2. The words of a token are the eight big-endian 64-bit words of
        HMAC(key of the round, counter || token), with a counter of one byte that starts from 0.
-    3. The first word below the largest multiple of the number of draws is reduced to the part.
+    3. The first word below the largest multiple of the number of possible draws is used. Its
+    remainder modulo this number determines the part.
 
     Examples
     --------
@@ -124,7 +127,7 @@ def check_assigned(
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of such chunks
-        Reports as returned by the oracle's `privatize`.
+        Reports from the oracle's `privatize`.
     oracle : oracle or Protocol
         As for :func:`assigned_parts`, with declared categories.
     tokens : array-like of shape (n,)
@@ -132,24 +135,25 @@ def check_assigned(
     key : bytes
         As for :func:`assigned_parts`.
     collection_round : str, default=""
-        Name of the round of collection.
+        Name of the collection round.
 
     Returns
     -------
     ndarray of shape (n,)
-        Booleans: True for a report to accept; False if the report has another hash function, or if
-        an earlier report in this call has the same token.
+        True if the report is accepted. False if it has another hash function than the assigned one,
+        or if an earlier report in this call has the same token.
 
     Raises
     ------
     TypeError
         As for :func:`assigned_parts`.
     ValueError
-        If a report cannot come from the oracle, or the numbers of tokens and reports differ.
+        If a report cannot come from the oracle, or if the number of tokens differs from the number
+        of reports.
 
     See Also
     --------
-    assigned_parts : Computes the assigned functions, with an example.
+    assigned_parts : Compute the assigned functions, with an example.
     hash_function_test : A test of hash functions that clients draw themselves.
     """
     protocol, part = _assignable(oracle, collection_round)
@@ -167,7 +171,10 @@ def check_assigned(
 
 
 def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPart]:
-    """Return the oracle's protocol, and the part of a report that the collector can assign."""
+    """Return the protocol of an oracle, and the public part of its reports.
+
+    Raise TypeError if the collector cannot assign this part.
+    """
     if not hasattr(oracle, "protocol") or isinstance(oracle, type):
         raise TypeError(
             f"assigned_parts needs an oracle, got {oracle!r}. Pass an oracle such as OLH()."
@@ -176,9 +183,9 @@ def _assignable(oracle: Any, collection_round: str) -> tuple[Protocol, PublicPar
     part = protocol.mechanism.public_part
     if part is None or part.privatize is None:
         raise TypeError(
-            f"Reports of {protocol.name} contain no public part, such as a hash function, that "
-            "could be assigned. Use OLH or BLH, or a ColumnOracle that asks each user "
-            "for one column."
+            f"Reports of {protocol.name} contain no public part, such as a hash function, that a "
+            "collector could assign. Use OLH or BLH, or a ColumnOracle in which each user "
+            "reports one column."
         )
     return protocol, part
 
@@ -188,7 +195,8 @@ def _listed(tokens: Any) -> list:
     listed = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
     if isinstance(listed, (str, bytes)) or not isinstance(listed, (list, tuple, range)):
         raise TypeError(
-            f"tokens must be a list or an array of shape (n,), got {tokens!r}. Pass one per user."
+            f"tokens must be a list or an array of shape (n,), got {tokens!r}. Pass one token per "
+            "user."
         )
     return list(listed)
 
@@ -214,7 +222,7 @@ def _round_key(protocol: Protocol, part: PublicPart, key: bytes) -> bytes:
 
 
 def _uniform(texts: list[bytes], key: bytes, high: int) -> np.ndarray:
-    """Map each text to a number below `high`; all numbers have the same probability."""
+    """Return a pseudorandom integer from 0 to high - 1 for each text, without bias."""
     limit = (1 << 64) // high * high - 1  # the largest word that is accepted
     draws = np.empty(len(texts), dtype=np.int64)
     left = np.arange(len(texts))

@@ -1,4 +1,4 @@
-"""Audits, which find a lower bound of the epsilon that a mechanism really spends."""
+"""Audits, which estimate a lower bound of the epsilon that a mechanism really spends."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class AuditResult:
-    """The result of an audit of a mechanism.
+    """The result of `audit_epsilon`.
 
     Parameters
     ----------
     epsilon : float
-        The budget that the mechanism claims.
+        The budget that the mechanism claims to spend.
     lower_bound : float
-        Lower confidence bound of the epsilon that the mechanism really spends.
+        Lower confidence limit of the epsilon that the mechanism really spends.
     confidence : float
-        Probability that the lower bound of an audit is valid.
+        Confidence level: the probability that an audit finds a lower limit that is valid.
     n_trials : int
         Number of reports drawn for each of the two values.
     pair : tuple
-        The two values that the audit distinguished.
+        The two values whose reports the audit compared.
 
     Attributes
     ----------
     is_violated : bool
-        Whether the lower bound exceeds the claimed epsilon. If so, the claim is false, at this
-        confidence.
+        Whether the lower limit exceeds the claimed epsilon. If so, the claim is false, at this
+        confidence level.
     """
 
     epsilon: float
@@ -50,7 +50,7 @@ class AuditResult:
 
     @property
     def is_violated(self) -> bool:
-        """Whether the lower bound exceeds the claimed epsilon."""
+        """Return whether the lower limit exceeds the claimed epsilon."""
         return self.lower_bound > self.epsilon
 
 
@@ -63,32 +63,34 @@ def audit_epsilon(
     mechanism: Callable[[np.ndarray], ArrayLike] | None = None,
     random_state: RandomState = None,
 ) -> AuditResult:
-    """Find a lower bound of the epsilon that a mechanism spends, from simulated reports.
+    """Estimate a lower bound of the epsilon that a mechanism spends, from simulated reports.
 
-    The audit draws reports of two values. For each of the two, it counts how often a report
-    supports the first value and not the second. In all oracles of this package, the probabilities
-    of this event for the two values have the largest possible ratio. The bound is the logarithm of
-    the ratio of confidence limits of these two probabilities (Clopper-Pearson).
+    The audit draws reports of users with two values. For each of the two values, it counts how
+    often a report supports the first value and not the second. This event has two probabilities,
+    one for each value of the user. In all oracles of this package, their ratio is the largest
+    possible ratio, exp(epsilon). The bound is the logarithm of a ratio of confidence limits
+    (Clopper-Pearson): the lower limit of the first probability, divided by the upper limit of the
+    second.
 
-    An audit can refute a claimed epsilon, or show that the mechanism uses nearly all of it. It does
-    not prove an upper limit; the enumeration in :mod:`sklearn_ldp.utils.estimator_checks` proves
-    one.
+    An audit can refute a claimed epsilon, or show that the mechanism uses nearly all of it. It
+    cannot prove that the mechanism spends at most epsilon. The enumeration in
+    :mod:`sklearn_ldp.utils.estimator_checks` proves that.
 
     Parameters
     ----------
     oracle : oracle
-        The oracle with the claimed epsilon; its categories must be declared.
+        The oracle that claims to spend epsilon. Its categories must be declared.
     n_trials : int, default=1_000_000
-        Number of reports to draw for each of the two values.
+        Number of reports that are drawn for each of the two values.
     confidence : float, default=0.99
-        Probability that the bound is valid.
+        Confidence level: the probability that the lower bound is valid.
     pair : tuple of two categories, default=None
-        The values to distinguish. If None, the first and the last category.
+        The two values. If None, use the first and the last category.
     mechanism : callable, default=None
-        The function that really randomizes the reports, ``mechanism(values) -> reports``, in the
-        oracle's format. If None, the audit uses ``oracle.privatize``.
+        The function to audit, ``mechanism(values) -> reports``. Its reports have the format of the
+        oracle's reports. If None, audit ``oracle.privatize``.
     random_state : int, RandomState, Generator or None, default=None
-        Seed for the oracle's own reports. If None, the audit uses secure randomness.
+        Seed for ``oracle.privatize``. If None, it uses secure randomness.
 
     Returns
     -------
@@ -98,7 +100,8 @@ def audit_epsilon(
     Raises
     ------
     ValueError
-        If the domain is not declared, or a report cannot come from the oracle.
+        If the categories are not declared, a value of `pair` is not a category, or a report has
+        another format than the oracle's reports.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The amount by which fake users can change raw estimates (data poisoning), in closed form."""
+"""The amount by which fake users can change raw estimates (data poisoning), as formulas."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def poisoning_gain(
 ) -> Any:
     """Return how much fake users can increase raw estimates (data poisoning attack).
 
-    A share :math:`\\beta` of all users is fake. Fake users have full knowledge of the protocol, may
-    send any report, and promote r categories, the targets. Let p and q be the probabilities that an
-    honest report supports its user's category and another category. If a fake report supports M of
-    the r targets, then the sum of the targets' estimated frequencies grows in expectation by ([1]_,
-    section 4)
+    A share :math:`\\beta` of all users is fake. Fake users know the protocol, may send any report,
+    and promote r categories, the targets. Let p and q be the probabilities that an honest report
+    supports its user's category and another category. If a fake report supports M of the r targets,
+    then the sum of the targets' estimated frequencies grows in expectation by ([1]_, section 4)
 
     .. math:: G = \\beta \\left( \\frac{M - r q}{p - q} - f_T \\right),
 
     where :math:`f_T` is the sum of the targets' frequencies among the genuine users. The "maximal"
     attack sends a report with the largest M. M is 1 with :class:`~sklearn_ldp.GRR`, r with unary
     encoding and local hashing, and otherwise the maximum number of categories that a report
-    supports, but at most r. In the
-    "input" attack, fake users follow the protocol and only lie about the value. No collector can
-    distinguish this attack from a change of opinion, and :math:`G = \\beta (1 - f_T)`.
+    supports, but at most r. In the "input" attack, fake users follow the protocol and only lie
+    about their value. No collector can distinguish this attack from true changes of the values, and
+    :math:`G = \\beta (1 - f_T)`.
 
     If a collector assigns the hash functions of local hashing
     (:func:`~sklearn_ldp.robustness.assigned_parts`), the strongest remaining attack is "assigned":
-    fake users report the hash value to which their function maps the largest number of targets. M
-    is the expectation of this number, which equals the mean number of balls in the fullest of g
-    boxes if r balls fall at random. (It is 1 for r = 1, and :math:`1 + 1 / g` for r = 2.)
+    each fake user reports the hash value to which the user's function maps the largest number of
+    targets. M is the expectation of this number. It equals the mean number of balls in the fullest
+    of g boxes if r balls are thrown into the boxes at random. (It is 1 for r = 1, and :math:`1 + 1
+    / g` for r = 2.)
 
     Users of a survey state publicly which question they answer. If a genuine user answers a
     question with probability :math:`\\pi`, and all fake users claim this question, fake users are a
@@ -59,27 +59,28 @@ def poisoning_gain(
 
     Reports of :class:`~sklearn_ldp.LocalMean` stand for numbers v, and the estimated mean increases
     by :math:`\\beta (\\max v - m)`, where :math:`m` is the genuine users' mean. With
-    :class:`~sklearn_ldp.RangeOracle` (up to 256 bins) and :class:`~sklearn_ldp.MatrixOracle` a
+    :class:`~sklearn_ldp.RangeOracle` (up to 256 bins) and :class:`~sklearn_ldp.MatrixOracle`, a
     report y adds :math:`B_{cy}` to the estimate of category c, where B is the matrix that decodes
-    the reports. For the worst targets T,
-    :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} - f_T)`.
+    the reports. For the worst targets T, :math:`G = \\beta (\\max_y \\sum_{c \\in T} B_{cy} -
+    f_T)`.
 
-    A :class:`~sklearn_ldp.StringOracle` finds strings with the reports of some users, and estimates
-    their frequencies from held-out users. If the search finds the promoted string anyway, all fake
-    users may claim to be held-out users. If no genuine user has the string, enough fake users must
-    be spread over the search, so that it finds the string. The function returns the gain of the
-    first case. The gain of the second case is smaller (half as large in our measurements).
+    A :class:`~sklearn_ldp.StringOracle` searches strings with the reports of some users, and
+    estimates the frequencies of these strings from the reports of other users (held-out users).
+    There are two cases. If genuine users have the promoted string, the search finds it anyway, and
+    all fake users can claim to be held-out users. If no genuine user has the string, some fake
+    users must take part in the search, so that it finds the string. The function returns the gain
+    in the first case. The gain in the second case is smaller (half as large in our measurements).
 
-    The smaller epsilon is, the larger is the influence of one report, and so the gain: privacy and
-    robustness are in conflict.
+    A smaller epsilon gives a single report more influence on the estimate, so the gain of fake
+    users is larger. Privacy and robustness are therefore in conflict.
 
     Parameters
     ----------
     oracle : oracle, survey or list of oracles
-        One or several oracles, which need not be fitted; or a survey of columns or tables; or a
-        :class:`~sklearn_ldp.LocalMean` or :class:`~sklearn_ldp.StringOracle`.
+        An oracle or a list of oracles, which need not be fitted; or a survey of several columns; or
+        a :class:`~sklearn_ldp.LocalMean` or :class:`~sklearn_ldp.StringOracle`.
     share : float
-        Fake users as a share of all users, in [0, 1].
+        Number of fake users divided by the number of all users, in [0, 1].
     n_targets : int
         Number r of categories or strings that the fake users promote. The gain is the maximum over
         all choices of r targets.
@@ -100,15 +101,16 @@ def poisoning_gain(
     Returns
     -------
     float or ndarray of shape (n_oracles,) or (n_questions,)
-        The gain: a sum of frequencies, or a number in the units of the bounds. For a list, an array
-        with one gain per oracle. For a survey, an array with one gain per question, each computed
-        as if all fake users reported on this question.
+        The gain: the amount by which the sum of the targets' estimated frequencies increases, or
+        the amount by which the mean increases, in the units of the bounds. For a list, an array
+        with one gain per oracle. For a survey, an array with one gain per question; each gain
+        assumes that all fake users report on this question.
 
     Raises
     ------
     ValueError
-        If an argument is out of its range, or the domain is not declared; or if the attack is
-        "assigned" and the oracle's users draw no hash function.
+        If an argument is out of its range, if the categories are not declared, or if the attack is
+        "assigned" and users of the oracle draw no hash function.
 
     See Also
     --------
@@ -173,13 +175,16 @@ def poisoning_gain(
         return np.array([poisoning_gain(member, share, n_targets, **options) for member in oracle])
     for name, value in (("share", share), ("target_frequency", target_frequency)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
-            raise ValueError(f"Argument {name} must be a number from 0 to 1, got {value!r}.")
+            raise ValueError(
+                f"Argument {name} must be a number from 0 to 1, got {value!r}. Pass a proportion, "
+                "such as 0.01 for 1 %."
+            )
     if attack not in ATTACKS:
         raise ValueError(f"Argument attack must be one of {ATTACKS}, got {attack!r}.")
     if not isinstance(oracle, BaseCollector):
         raise TypeError(
-            "poisoning_gain needs an oracle such as OLH(), or a survey such as ColumnOracle, got "
-            f"{type(oracle).__name__}."
+            f"poisoning_gain needs an oracle or a survey, got {type(oracle).__name__}. Pass an "
+            "oracle such as OLH(), or a survey such as ColumnOracle(domains=domains)."
         )
     planned: Any = clone(oracle).set_params(input="values")
     planned.set_params(epsilon=planned.epsilon if epsilon is None else epsilon)
@@ -187,14 +192,20 @@ def poisoning_gain(
     name = type(oracle).__name__
     has_mean = isinstance(oracle, LocalMean)
     if n_categories is not None and not isinstance(planned, BaseOracle):
-        raise ValueError(f"Argument n_categories is for oracles; {name} declares its domain.")
+        raise ValueError(
+            f"Argument n_categories is only for oracles with a list of categories, got {name}, "
+            "which declares its own domain. Leave out n_categories."
+        )
     if isinstance(planned, (BaseColumnSurvey, StringOracle)):
         gains = _gains_of_survey(planned, float(share), r, target_frequency, attack)
         return gains if isinstance(planned, BaseColumnSurvey) else float(gains[-1])
     channel: Any = planned.protocol().mechanism if has_mean else planned.channel(n_categories)
     d = 1 if has_mean else channel.n_categories
     if not (isinstance(r, Integral) and 1 <= r <= d):
-        raise ValueError(f"Argument n_targets must be an integer from 1 to {d}, got {r!r}.")
+        raise ValueError(
+            f"Argument n_targets must be an integer from 1 to {d}, got {r!r}. Pass the number of "
+            "categories that fake users promote."
+        )
     unit = float(np.ptp(planned.protocol().domain.bounds)) if has_mean else 1.0
     # A fake user who only lies about the value promotes one target, or as many targets as a set of
     # items may have.
@@ -212,7 +223,11 @@ def poisoning_gain(
 
 
 def _largest_weight(mechanism: Any, n_targets: int, name: str) -> float:
-    """Return the maximum that a report adds to the sum of the targets' estimates."""
+    """Return the maximum amount that one report can add to the sum of the targets' estimates.
+
+    The amount is multiplied by the number of reports, so it does not depend on this number. `name`
+    is the oracle for the error.
+    """
     if not hasattr(mechanism, "largest_weight"):
         raise TypeError(
             f"poisoning_gain cannot compute the strongest attack on {name}, because its reports "
@@ -229,7 +244,8 @@ def _gains_of_survey(
     largest = max(channel.n_categories for channel in mechanism.mechanisms)
     if not (isinstance(n_targets, Integral) and 1 <= int(n_targets) <= largest):
         raise ValueError(
-            f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}."
+            f"Argument n_targets must be an integer from 1 to {largest}, got {n_targets!r}. Pass "
+            "the number of categories that fake users promote."
         )
     part = mechanism.public_part
     if attack == "assigned" and (part is None or part.privatize is None):
@@ -266,7 +282,7 @@ def _fullest_box(n_balls: int, n_boxes: int) -> float:
 
 
 def _power(series: np.ndarray, exponent: int) -> np.ndarray:
-    """Return a power of a power series, truncated to the same number of terms."""
+    """Return a power of a power series, as an array with the same number of coefficients."""
     n = len(series)
     result = np.eye(1, len(series))[0]
     # Ends: each pass halves the exponent.

@@ -1,4 +1,4 @@
-"""Tests that detect reports of fake users."""
+"""Statistical tests that detect reports of fake users."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ _N_EXAMINED = 1024  # p-values are computed for this number of pairs with the la
 
 @dataclass(frozen=True, eq=False)
 class ReportTest:
-    """Result of a test of whether reports have the distribution of honest users' reports.
+    """Result of a test whose null hypothesis is that all reports come from honest users.
 
     Parameters
     ----------
     statistic : float
-        The test statistic. For most tests it is approximately chi-square distributed if all users
-        are honest. In some cases of :func:`hash_function_test` it is the number of pairs of reports
-        with the same function, and for :func:`joint_support_test` a z-score or count.
+        The test statistic. For most tests, it approximately has a chi-square distribution if all
+        users are honest. In some cases of :func:`hash_function_test`, it is the number of pairs of
+        reports with the same hash function. For :func:`joint_support_test`, it is the largest
+        z-score.
     degrees_of_freedom : int
-        Degrees of freedom of the chi-square distribution; 1 for a number of pairs, 0 if there is
-        nothing to test.
+        Degrees of freedom of the chi-square distribution. For a number of pairs of reports, it is
+        1. For :func:`joint_support_test`, it is the number of z-scores. It is 0 if there is nothing
+        to test, because fake reports cannot change the statistic.
     p_value : float
         Probability of a statistic at least this large if all users are honest.
     n_samples : int
@@ -55,12 +57,15 @@ class ReportTest:
 
     @property
     def has_power(self) -> bool:
-        """Whether fake reports can change the result; if not, there is nothing to test."""
+        """Return whether fake reports can change the test statistic.
+
+        If not, there is nothing to test.
+        """
         return self.degrees_of_freedom > 0
 
 
 def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
-    """Test whether reports support as many categories as reports of honest users.
+    """Test whether reports support as many categories as reports of honest users do.
 
     The number of categories that a report supports (its size) has a known distribution. With unary
     encoding, and with mixing hashes, the size does not depend on the user's value: its distribution
@@ -86,7 +91,7 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of such chunks
-        Reports as returned by the oracle's `privatize`, from at least several thousand users.
+        Reports from the oracle's `privatize`, of at least several thousand users.
     oracle : oracle or Protocol
         The unfitted oracle, with declared categories.
     column : object, default=None
@@ -168,14 +173,17 @@ def support_size_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = N
 
 
 def _sizes(channel: Channel, reports: np.ndarray) -> np.ndarray:
-    """Return, for each k = 0 .. d, the number of reports that support k categories."""
+    """Return, for each k from 0 to d, the number of reports that support exactly k categories."""
     d = channel.n_categories
     supported = np.count_nonzero(channel.supports(reports, np.arange(d)), axis=1)
     return np.bincount(supported, minlength=d + 1)
 
 
 def _drawn(chunks: Iterable[np.ndarray], channel: Any) -> ReportTest:
-    """Compare the reports with simulated honest reports, drawn from the estimated frequencies."""
+    """Compare the reports with simulated honest reports.
+
+    The users' values in the simulation have the frequencies that are estimated from the reports.
+    """
     d = channel.n_categories
     observed = np.zeros(d + 1, dtype=np.int64)
     support = np.zeros(d, dtype=np.int64)
@@ -207,7 +215,11 @@ def _pearson(observed: np.ndarray, law: np.ndarray) -> ReportTest:
 
 
 def _classes(law: np.ndarray, n: int) -> np.ndarray:
-    """Group neighboring sizes into classes, and return the class of each size."""
+    """Group neighboring sizes of reports into classes for a chi-square test.
+
+    The size of a report is the number of categories that it supports, and `law` contains the
+    probability of each size. Return the index of the class of each size.
+    """
     # Classes are narrow at both ends of the distribution, because fake reports may be there. No
     # class has too few expected reports.
     least = min(_LEAST_EXPECTED / max(n, 1), 1.0)
@@ -228,7 +240,11 @@ def _classes(law: np.ndarray, n: int) -> np.ndarray:
 
 
 def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
-    """Test the counts of distinct reports if their distribution depends on users' values."""
+    """Test the sizes of reports if the distribution of the sizes depends on users' values.
+
+    The size of a report is the number of categories that it supports. `counts` contains the number
+    of reports of each possible value.
+    """
     n = int(counts.sum())
     d = channel.n_categories
     sizes = np.rint(law.spread(np.ones(d))).astype(np.int64)
@@ -250,26 +266,26 @@ def _wald(counts: Any, channel: Channel, law: ReportLaw) -> ReportTest:
 
 
 def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = None) -> ReportTest:
-    """Test whether the hash functions in reports are as random as hash functions of honest users.
+    """Test whether the hash functions in reports were drawn at random, as honest users draw them.
 
     A client draws its hash function uniformly and independently of its value, so the distribution
     of the functions is known exactly. Attackers choose functions that map their targets to the same
-    hash value. With linear hashing, the test counts how often each function occurs (Pearson's
-    statistic, with a reference distribution matched in mean and variance). With mixing hashes, none
-    of the :math:`2^{63}` seeds should ever occur twice. With mixing hashes, and with linear hashing
-    if there are many more functions than reports, the test counts pairs of reports with the same
-    function.
+    hash value. With linear hashing, the test counts how often each function occurs. It uses
+    Pearson's statistic, and a scaled chi-square distribution with the exact mean and variance of
+    this statistic. With mixing hashes, a function is one of :math:`2^{63}` seeds, of which none
+    should occur twice. With mixing hashes, and with linear hashing if there are many more functions
+    than reports, the test counts pairs of reports with the same function.
 
     Privacy: costs none.
 
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of such chunks
-        Reports as returned by the oracle's `privatize`.
+        Reports from the oracle's `privatize`.
     oracle : OLH, BLH or ColumnOracle
-        The unfitted oracle, with declared categories. For a survey, the test checks which columns
-        users report on, because clients draw them at random as well; with `column`, it checks the
-        hash functions of that column.
+        The unfitted oracle, with declared categories. For a survey without `column`, the test
+        checks how often users report on each column, because clients draw their column at random as
+        well. With `column`, it checks the hash functions of the reports on that column.
     column : object, default=None
         For reports of a survey, the column to test. The reports on this column are compared with
         the distribution of its oracle.
@@ -285,7 +301,7 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
     ValueError
         If a report cannot come from the oracle.
     TypeError
-        If the oracle's users draw no hash function.
+        If users of the oracle draw no hash function.
 
     See Also
     --------
@@ -294,14 +310,14 @@ def hash_function_test(reports: Any, oracle: OracleOrProtocol, *, column: Any = 
 
     Notes
     -----
-    The test detects functions that occur too often: with linear hashing, a few percent of fake
-    users; with mixing hashes, only users who send the same function as others. Attackers can find
-    any number of different mixing functions that map their targets to the same hash value, and this
-    test does not detect them. If one percent of the users choose their linear
-    function, the test does not detect them either. The page on operating a collection states which
-    percentages the test detects. The test does not detect fake
-    users who draw functions honestly and lie about the value. They gain less, because only one
-    function in :math:`g^{r - 1}` supports all of their targets.
+    The test detects functions that occur too often. With linear hashing, it detects a few percent
+    of fake users. With mixing hashes, it detects only users who send the same function as other
+    users. Attackers can find any number of different mixing functions that map their targets to the
+    same hash value, and this test does not detect them. With linear hashing, the test does not
+    detect one percent of users who choose their function. The page on operating a collection states
+    which percentages the test detects. The test does not detect fake users who draw functions
+    honestly and lie about the value. They gain less, because only one function in :math:`g^{r - 1}`
+    supports all of their targets.
 
     Examples
     --------
@@ -352,33 +368,35 @@ def _result(statistic: float, degrees: int, n: int) -> ReportTest:
 def joint_support_test(
     reports: Any, oracle: OracleOrProtocol, *, among: Column | None = None, column: Any = None
 ) -> ReportTest:
-    """Test whether reports support pairs of categories more often than honest reports do.
+    """Test whether reports support both categories of a pair more often than honest reports do.
 
     Fake users who promote several categories gain most from reports that support all of them. Let
-    :math:`x_v` be 1 if a report supports category v, and 0 otherwise. If the probability that a
-    report supports both of two categories is known (`own` if the user has one of the two, otherwise
-    `other`), then the sum over all reports i
+    :math:`x_v` be 1 if a report supports category v, and 0 otherwise. Let own be the probability
+    that a report supports both v and w if the user has one of them, and other the same probability
+    if the user has neither. If both probabilities are known, then the sum over all reports i
 
     .. math:: \\sum_i \\left( x_{iv} x_{iw} - \\mathrm{other} - \\frac{\\mathrm{own} -
               \\mathrm{other}}{p - q} (x_{iv} + x_{iw} - 2 q) \\right)
 
     has mean 0 for any values of the users. With unary encoding and mixing hashes, it is the sum of
     :math:`(x_{iv} - q) (x_{iw} - q)`. The test uses the largest z-score of all pairs, with a
-    correction for skewness. With linear hashing, the test counts the functions that map two
-    categories to the same hash value, for each difference of categories, and uses the largest
-    count: each count is binomial with probability 1/g.
+    correction for skewness. With linear hashing, whether a function maps two categories to the same
+    hash value depends only on the difference of the two. For each difference, the test counts the
+    functions that do so. Each count has a binomial distribution with probability 1/g, where g is
+    the number of hash values, and the test uses the largest count.
 
     Privacy: costs none.
 
     Parameters
     ----------
     reports : array-like, Arrow stream or iterator of such chunks
-        Reports as returned by the oracle's `privatize`, from at least several thousand users.
+        Reports from the oracle's `privatize`, of at least several thousand users.
     oracle : oracle or Protocol
         The unfitted oracle, with declared categories.
     among : array-like of categories, default=None
-        Categories to test in pairs, for example the categories whose rank matters. If None, all
-        categories, of which there may be 2,048 at most. Linear hashing ignores this parameter.
+        The categories whose pairs are tested, for example the categories with the largest
+        estimates. If None, use all categories, of which there may be at most 2,048. With linear
+        hashing, this parameter is ignored.
     column : object, default=None
         For reports of a survey, the column to test. The reports on this column are compared with
         the distribution of its oracle.
@@ -386,10 +404,11 @@ def joint_support_test(
     Returns
     -------
     ReportTest
-        The result; `statistic` is the largest z-score, and `degrees_of_freedom` the number of
-        pairs or differences. The p-value has a Bonferroni correction for that number, so it tends
-        to be large. If a report supports only one category (:class:`~sklearn_ldp.GRR`), there is
-        nothing to test: `has_power` is False and the p-value is 1.
+        The result. `statistic` is the largest z-score, and `degrees_of_freedom` is the number of
+        pairs (or differences) that were tested. The p-value has a Bonferroni correction for this
+        number, so it is conservative. If a report supports only one category
+        (:class:`~sklearn_ldp.GRR`), there is nothing to test: `has_power` is False and the p-value
+        is 1.
 
     Raises
     ------
@@ -437,8 +456,8 @@ def joint_support_test(
                 codes = np.unique(protocol.domain.encode(among, "joint_support_test"))
             if len(codes) > _MAX_PAIRED:
                 raise ValueError(
-                    f"joint_support_test counts pairs of at most {_MAX_PAIRED} categories, got "
-                    f"{len(codes)}. Pass fewer categories in among=, for example the "
+                    f"joint_support_test supports at most {_MAX_PAIRED} categories, got "
+                    f"{len(codes)} categories. Pass fewer categories as among=, for example the "
                     "categories with the highest estimates."
                 )
             both = np.zeros((len(codes), len(codes)), dtype=np.int64)
@@ -467,10 +486,12 @@ def _test_collisions(chunks: Iterable[np.ndarray], part: PublicPart) -> ReportTe
 
 
 def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.ndarray:
-    """For each pair of categories, count the reports that support both of them.
+    """Return, for each pair of categories, the number of reports that support both categories.
 
-    Shapes: codes (m,) -> (m, m), int64.
-    On the diagonal are the numbers of reports that support each category.
+    codes: the positions of the categories.
+
+    Shapes: codes (m,) -> (m, m), int64. The diagonal contains the number of reports that support
+    each category.
     """
     # Sums of fewer than 2**24 reports are exact in 32 bits, and much faster than integers.
     x = channel.supports(reports, codes).astype(np.float32)
@@ -478,7 +499,9 @@ def pair_counts(reports: np.ndarray, channel: Channel, codes: np.ndarray) -> np.
 
 
 def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport) -> ReportTest:
-    """Test the pair of categories that too many reports support together (largest z-score).
+    """Return the test of the pair of categories with the largest z-score.
+
+    both: the numbers of reports that support each pair of categories, from `pair_counts`.
 
     Shapes: both (m, m).
     """
@@ -508,15 +531,18 @@ def largest_pair(both: np.ndarray, n: int, channel: Channel, joint: JointSupport
 
 # -- the reports to test -----------------------------------------------------------------------
 def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any, Protocol]:
-    """Return the reports to test (of a survey: on one column), and their protocol."""
-    # column: the column of a survey to test. If None, all reports are tested.
+    """Return the reports to test, and the protocol of these reports.
+
+    For a survey with `column`, they are the reports on this column, with the protocol of its
+    oracle.
+    """
     protocol = as_protocol(oracle)
     if column is None:
         return reports, protocol
     if not isinstance(oracle, BaseColumnSurvey):
         raise TypeError(
-            f"Argument column is only for surveys such as ColumnOracle, got {oracle!r}. Leave it "
-            "out."
+            f"Argument column is only for surveys such as ColumnOracle, got {oracle!r}. Leave out "
+            "column=."
         )
     survey: Any = protocol.mechanism
     questions = oracle.questions()
@@ -527,7 +553,7 @@ def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
         )
     if survey.n_drawn != 1:
         raise ValueError(
-            f"Argument column needs reports about one column each, but users of {protocol.name} "
+            f"Argument column needs reports on a single column, but users of {protocol.name} "
             "report on several columns, so these reports cannot be tested by column. To test a "
             "column, collect again with n_sampled=1."
         )
@@ -538,7 +564,10 @@ def _on_column(reports: Any, oracle: OracleOrProtocol, column: Any) -> tuple[Any
 
 
 def _checked_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield checked reports in chunks that are small enough to decode all categories."""
+    """Check the reports, and yield them in chunks.
+
+    A chunk is so small that a matrix of its reports and all categories fits into memory.
+    """
     size = max(_CELLS // protocol.domain.size, 1)
     for chunk in as_chunks(reports, protocol):
         for start in range(0, len(chunk), size):

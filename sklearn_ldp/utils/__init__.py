@@ -1,4 +1,4 @@
-"""Discovery of all estimators, and checks that third-party estimators can run on themselves."""
+"""The list of all estimators of the package, and checks for estimators of other packages."""
 
 from typing import TYPE_CHECKING
 

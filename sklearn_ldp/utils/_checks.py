@@ -1,4 +1,4 @@
-"""The checks that `sklearn_ldp.utils.estimator_checks` runs, one function per check."""
+"""The checks that `sklearn_ldp.utils.estimator_checks` runs. Each check is a function."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def check_oracle(oracle: BaseOracle) -> None:
     Parameters
     ----------
     oracle : oracle
-        An instance. The checks clone it, and set its domain and its random seed.
+        The oracle to check. The checks use clones, with other categories and a random seed.
 
     Raises
     ------
     AssertionError
-        If the oracle breaks the contract.
+        If a check fails.
     TypeError
-        If users of the oracle do not have one category each. There are no checks for such oracles.
+        If `oracle` is not an oracle for one category per user. This function has no checks for
+        other objects.
 
     Examples
     --------
@@ -58,9 +59,9 @@ def check_oracle(oracle: BaseOracle) -> None:
     is_other = not isinstance(oracle, type | BaseOracle) or isinstance(oracle, ItemOracle)
     if is_other:
         raise TypeError(
-            "check_oracle needs an oracle whose users have one category each, such as OLH(), got "
-            f"{oracle!r}. Use check_table_oracle for several columns; other oracles have no checks "
-            "yet."
+            "check_oracle needs an oracle for one category per user, such as OLH(), got "
+            f"{oracle!r}. For several columns use check_table_oracle; for other oracles there are "
+            "no checks yet."
         )
     _run(oracle_checks(), oracle)
 
@@ -71,12 +72,12 @@ def check_postprocessor(postprocessor: BasePostProcessor) -> None:
     Parameters
     ----------
     postprocessor : post-processor
-        An instance. The checks clone it.
+        The post-processor to check. The checks use clones.
 
     Raises
     ------
     AssertionError
-        If the post-processor breaks the contract.
+        If a check fails.
 
     Examples
     --------
@@ -93,13 +94,13 @@ def check_table_oracle(oracle: Any) -> None:
     Parameters
     ----------
     oracle : oracle
-        An instance with a parameter `domains`. The checks clone it, and set its domains and its
-        random seed.
+        The oracle to check, which has a parameter `domains`. The checks use clones, with other
+        domains and a random seed.
 
     Raises
     ------
     AssertionError
-        If the oracle breaks the contract.
+        If a check fails.
 
     Examples
     --------
@@ -125,23 +126,24 @@ def _run(checks: Iterable[Callable[[Any], None]], estimator: Any) -> None:
 def expected_failed_checks(estimator: BaseEstimator) -> dict[str, str]:
     """Return the checks of scikit-learn that an estimator cannot pass, with the reasons.
 
-    Use the result as the argument of the same name of
-    :func:`sklearn.utils.estimator_checks.check_estimator`. A post-processor passes all checks, if
-    it gets the noise that it may need. An oracle fails some, because it turns the values of many
-    users into one row. An estimator that accepts no 2D array declares this by its tags, and
-    scikit-learn then runs hardly any check. Such estimators read strings, lists or sets of
-    estimates, or need a parameter first: post-processors and searches may need the noise, and
-    corrected models need `private`. Check these estimators with that parameter set.
+    Pass the result as the argument `expected_failed_checks` of
+    :func:`sklearn.utils.estimator_checks.check_estimator`. Post-processors pass all checks. Oracles
+    fail some checks, because they transform the values of many users into a single row. If an
+    estimator does not accept 2D arrays, its tags declare this, and scikit-learn runs hardly any
+    check. This is the case for estimators that read strings, lists or sets of estimates, and for
+    estimators that need a parameter first. For example, some post-processors and searches need
+    `noise`, and corrected models need `private`. Set this parameter before you check such an
+    estimator.
 
     Parameters
     ----------
     estimator : oracle, post-processor or search
-        An instance, possibly of a class from another package.
+        The estimator to check. Its class may belong to another package.
 
     Returns
     -------
     dict of str to str
-        Reasons by the name of the check.
+        Maps the name of each check that fails to the reason.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def oracle_checks() -> list[Callable[[BaseOracle], None]]:
     Returns
     -------
     list of callables
-        Each function accepts an oracle, and raises AssertionError if the oracle fails.
+        Each function receives an oracle, and raises AssertionError if the check fails.
     """
     return [
         check_exact_epsilon,
@@ -195,16 +197,16 @@ def table_oracle_checks() -> list[Callable[[Any], None]]:
     Returns
     -------
     list of callables
-        Each function accepts an oracle, and raises AssertionError if the oracle fails.
+        Each function receives an oracle, and raises AssertionError if the check fails.
     """
     return [check_exact_epsilon_of_records, check_one_set, *collector_checks()]
 
 
 def collector_checks() -> list[Callable[[Any], None]]:
-    """Return the checks of fitting, merging and storing, which apply to every kind of collector.
+    """Return the checks of fitting, merging and storing, which apply to all oracles and surveys.
 
-    Returns: each accepts an oracle, a survey or a :class:`~sklearn_ldp.LocalMean`, and raises
-    AssertionError if it fails.
+    Returns: a list of functions. Each receives an oracle, a survey or a
+    :class:`~sklearn_ldp.LocalMean`, and raises AssertionError if the check fails.
     """
     return [
         check_client_needs_no_fit,
@@ -227,7 +229,7 @@ def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
     Returns
     -------
     list of callables
-        Each function accepts a post-processor, and raises AssertionError if it fails.
+        Each function receives a post-processor, and raises AssertionError if the check fails.
     """
     return [
         check_containers,
@@ -241,7 +243,7 @@ def postprocessor_checks() -> list[Callable[[BasePostProcessor], None]]:
 
 
 def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception | None:
-    """Return the error that a call raises, or None if it raises none."""
+    """Return the ValueError or TypeError that a call raises, or None if it raises none of them."""
     try:
         function(*args, **kwargs)
     except (ValueError, TypeError) as error:
@@ -251,7 +253,7 @@ def _error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Except
 
 # -- oracles ----------------------------------------------------------------------------------
 class _ScriptedCoins(Coins):
-    """Random bits that follow a script, with the probability of its outcomes."""
+    """Source of random numbers that returns listed outcomes, and computes their probability."""
 
     def __init__(self, script: list[int]):
         self.script = script
@@ -296,7 +298,7 @@ class _ScriptedCoins(Coins):
 
 
 class _EqualCoins(_ScriptedCoins):
-    """Random bits that always give the same number, for any caller and in any order."""
+    """Source of random numbers that always returns the same number."""
 
     many_coins = math.inf
 
@@ -322,19 +324,21 @@ class _EqualCoins(_ScriptedCoins):
 def exact_report_distribution(
     channel: Mechanism, code: int | tuple[int, ...]
 ) -> dict[tuple[int, ...], Fraction]:
-    """Return the probability of every report, by running the channel on all random outcomes.
+    """Return the exact probability of every report, by enumerating all random numbers.
 
     Parameters
     ----------
     channel : Channel or other mechanism
-        A mechanism with few random bits, because the work grows with the number of outcomes.
+        A mechanism that draws few random numbers, because the time grows with the number of their
+        outcomes.
     code : int, or tuple of int
-        The user's category; a tuple of codes for a mechanism of several columns.
+        The position of the user's category in the list of categories. For a mechanism of several
+        columns, a tuple of positions.
 
     Returns
     -------
     dict of tuple to Fraction
-        The exact probability of each possible report (its numbers, flattened).
+        Maps each possible report, as a flat tuple of its integers, to its exact probability.
 
     Examples
     --------
@@ -347,7 +351,10 @@ def exact_report_distribution(
 
 
 def _distribution(randomize: Callable[[np.ndarray, Any], np.ndarray], code: Any) -> _Law:
-    """Add up, for one user, the probabilities of all random outcomes that give each report."""
+    """Return the probability of each report of one user, by enumerating all random numbers.
+
+    `randomize` is a function of the user's category code and a source of random numbers.
+    """
     distribution: _Law = {}
     script: list[int] = []
     # Ends: because the scripts rise in lexicographic order and the outcomes are finitely many.
@@ -374,19 +381,23 @@ def _enumerable(oracle: BaseOracle) -> Channel:
 
 
 def check_exact_epsilon(oracle: BaseOracle) -> None:
-    """Assert that no report is more than exp(epsilon) times likelier for one value than another."""
+    """Assert that a report is at most exp(epsilon) times as likely for one value as for another."""
     # The likelihood ratio of every report under every pair of values is compared as a rational
     # number. The maximum must not exceed exp(epsilon), and must not be smaller by more than 1e-12.
     check_exact_epsilon_of(_enumerable(oracle), range(_SMALL), oracle.epsilon)
 
 
 def check_exact_epsilon_of(mechanism: Any, codes: Iterable[Any], epsilon: float) -> None:
-    """Assert by enumeration that a mechanism has exactly this epsilon over these codes."""
+    """Assert that a mechanism with these category codes spends exactly epsilon, by enumeration."""
     _assert_private([exact_report_distribution(mechanism, code) for code in codes], epsilon)
 
 
 def _assert_private(laws: list[_Law], epsilon: float, is_whole: bool = True) -> None:
-    """Assert that distributions of reports keep epsilon and, if `is_whole`, use all of it."""
+    """Assert that the probabilities of reports imply at most epsilon.
+
+    `laws` contains the distribution of reports for each value. If `is_whole` is true, also assert
+    that the whole epsilon is used.
+    """
     _assert_laws(laws)
     chances = ([law[report] for law in laws] for report in laws[0])
     worst = max(max(by_code) / min(by_code) for by_code in chances)
@@ -407,7 +418,7 @@ def _assert_laws(laws: list[_Law]) -> None:
 
 
 def check_exact_epsilon_of_records(oracle: Any) -> None:
-    """Assert that no report is over exp(epsilon) times likelier for one record than another."""
+    """Assert that no report is over exp(epsilon) times as likely for one record as for another."""
     # Two records may differ in every column. The maximum ratio over all pairs of records must not
     # exceed exp(epsilon), and must not be smaller by more than 1e-12.
     mechanism = _small(oracle).protocol().mechanism.for_enumeration()
@@ -415,7 +426,10 @@ def check_exact_epsilon_of_records(oracle: Any) -> None:
 
 
 def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
-    """Assert that epsilon holds for every public part that a collector may assign to a user."""
+    """Assert that reports spend at most epsilon if a collector assigns their public part.
+
+    The public part of a report, such as a hash function, does not depend on the user's value.
+    """
     # Given the public part, no report may separate two values by more than exp(epsilon), and each
     # report must contain that part. If parts are drawn as clients draw them, reports must have the
     # distribution of `privatize`. Oracles that do not support assigned parts pass.
@@ -450,24 +464,25 @@ def check_epsilon_of_assigned_parts(oracle: BaseOracle) -> None:
 
 
 class _Enumeration:
-    """All possible reports of users with certain codes, with their exact probabilities.
+    """All possible reports of users with some category codes, with their exact probabilities.
 
     Attributes
     ----------
     channel : Channel or other mechanism
-        A mechanism with few random bits.
+        A mechanism that draws few random numbers.
     codes : ndarray of shape (n_codes,)
-        The codes of the users.
+        The category codes of the users.
     laws : list of dict
-        For each code, the exact distribution of the report.
+        For each code, the exact probability of each report.
     reports : list of tuple
-        All reports that occur, sorted.
+        All possible reports, sorted.
     probabilities : ndarray of shape (n_codes, n_reports)
         Probability of each report for each code.
     counts : ndarray of shape (n_reports, n_codes) or None
-        Whether each report supports each code. None if reports support no categories.
+        Whether each report supports the category of each code. None if reports support no
+        categories.
     values : ndarray of shape (n_reports, n_codes)
-        The estimate of each code from each single report.
+        For each report, the estimated frequencies of the codes from this report only.
     """
 
     def __init__(self, channel: Any, codes: np.ndarray) -> None:
@@ -493,11 +508,11 @@ class _Enumeration:
 
     @classmethod
     def of(cls, oracle: BaseOracle) -> _Enumeration:
-        """Return the enumeration of an oracle over a small domain."""
+        """Return the enumeration of all reports of an oracle with four categories."""
         return cls(_enumerable(oracle), np.arange(_SMALL))
 
     def support_probability(self, i: int, j: int) -> Fraction:
-        """Return the exact probability that a report on code number i supports code number j."""
+        """Return the probability that a report of a user with `codes[i]` supports `codes[j]`."""
         supporting = np.flatnonzero(self.counts[:, j])
         law = self.laws[i]
         return sum(
@@ -507,7 +522,10 @@ class _Enumeration:
 
 
 def check_exact_support_probabilities(oracle: BaseOracle) -> None:
-    """Assert that p and q are the exact probabilities of support, for every pair of values."""
+    """Assert that p and q are the exact probabilities that a report supports a category.
+
+    p is the probability for the user's own category, and q for any other category.
+    """
     # If q assumes an ideal hash (`has_exact_support` is False), only p is exact. Oracles whose
     # reports support no categories pass.
     _assert_support_probabilities(_Enumeration.of(oracle))
@@ -531,7 +549,7 @@ def _assert_support_probabilities(enumeration: _Enumeration) -> None:
 
 
 def check_unbiased_estimates(oracle: BaseOracle) -> None:
-    """Assert that the estimate from a single report is unbiased, up to rounding errors."""
+    """Assert that the estimate from the report of a single user is unbiased."""
     # Oracles with an approximate q (`has_exact_support` is False) pass.
     _assert_unbiased(_Enumeration.of(oracle))
 
@@ -545,7 +563,10 @@ def _assert_unbiased(enumeration: _Enumeration) -> None:
 
 
 def check_joint_support(oracle: BaseOracle) -> None:
-    """Assert that `joint_support` has the probabilities that a report supports two values."""
+    """Assert that `joint_support` is correct.
+
+    It contains the probabilities that a report supports both of two categories.
+    """
     # Oracles without exact `joint_support` pass.
     _assert_joint_support(_Enumeration.of(oracle))
 
@@ -568,7 +589,7 @@ def _assert_joint_support(enumeration: _Enumeration) -> None:
 
 
 def check_covariance(oracle: BaseOracle) -> None:
-    """Assert that `covariance` is the covariance of estimates from a single report."""
+    """Assert that `covariance` is the exact covariance of the estimates from a single report."""
     # Oracles that estimate the covariance from their own reports pass, and oracles with an
     # approximate q.
     _assert_covariance(_Enumeration.of(oracle))
@@ -595,7 +616,10 @@ def _assert_covariance(enumeration: _Enumeration) -> None:
 
 
 def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
-    """Assert privacy and support at other epsilons and domains, and that users are independent."""
+    """Assert epsilon, p and q for other epsilons and numbers of categories.
+
+    Also assert that the report of a user does not depend on other users in the same batch.
+    """
     # If there are few random outcomes, they are enumerated for the first, a middle and the last
     # category. Settings that the oracle refuses are skipped.
     large, few = getattr(oracle, "_checked_sizes", (130, 3))  # 130 does not fit into seven bits
@@ -624,7 +648,7 @@ def check_domains_epsilons_and_batches(oracle: BaseOracle) -> None:
 
 
 def _assert_batches(channel: Any, codes: np.ndarray) -> None:
-    """Assert that equal random bits give users the same reports in a batch and alone."""
+    """Assert that equal random bits give a user the same report alone and in a batch."""
     batch = np.resize(codes, 1200)
     for number in (0, 1, 10, 11):
         reports = channel.privatize(batch, _EqualCoins(number))
@@ -638,7 +662,10 @@ def _assert_batches(channel: Any, codes: np.ndarray) -> None:
 
 
 def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> None:
-    """Assert p and q of reports drawn in one batch, and that p and q imply at most epsilon."""
+    """Assert that drawn reports support categories with the probabilities p and q.
+
+    Also assert that p and q imply at most epsilon.
+    """
     # By Bernstein's inequality, a correct channel fails at most once in a million calls.
     if not isinstance(channel, Channel) or channel.own_support != channel.p:
         return  # p and q do not exist, or a report can also count against categories
@@ -664,7 +691,7 @@ def _assert_drawn_support(channel: Any, codes: np.ndarray, epsilon: float) -> No
 
 
 def check_supports(oracle: BaseOracle) -> None:
-    """Assert that `supports` and `report_fields` are correct for every report."""
+    """Assert that `supports`, `count_support` and `report_fields` are correct for every report."""
     channel: Any = _enumerable(oracle)
     if not isinstance(channel, Channel):
         return
@@ -681,7 +708,7 @@ def check_supports(oracle: BaseOracle) -> None:
 
 
 def check_simulation(oracle: BaseOracle) -> None:
-    """Assert that simulated collections have the mean and the variance of estimates."""
+    """Assert that simulated estimates have the correct mean and variance."""
     # The check draws 4,000 collections. A correct oracle fails once in a million calls by the mean,
     # and once in 10**5 by the variance.
     counts = np.array([1000, 500, 300, 0])
@@ -709,7 +736,7 @@ _RECORDS = np.array(
 
 
 class _Case(NamedTuple):
-    """Test data of an oracle: two domains, valid values, a histogram, and malformed values."""
+    """Test data for an oracle: two domains, valid values, distinct values, and invalid values."""
 
     domain: Any
     other_domain: Any
@@ -738,7 +765,7 @@ def _case(oracle: Any) -> _Case:
 
 
 def _declares(oracle: Any) -> str:
-    """Return the name of the parameter that declares the domain."""
+    """Return the name of the parameter that declares the oracle's domain."""
     known = [name for name in ("domains", "bounds") if name in oracle.get_params(deep=False)]
     return known[0] if known else "categories"
 
@@ -749,7 +776,7 @@ def _small(oracle: Any, **parameters: Any) -> Any:
 
 
 def _content(oracle: Any) -> tuple[int, list]:
-    """Return the number of users and the counts that an oracle has collected."""
+    """Return the number of users and the counts that an oracle has stored."""
     counts = oracle.__collector__().state("counts").counts
     return oracle.n_samples_seen_, counts.by_group[0].tolist()
 
@@ -759,7 +786,7 @@ def _same(oracle: Any, other: Any) -> bool:
 
 
 def check_one_release(oracle: BaseOracle) -> None:
-    """Assert that the result of fit_transform equals the fitted attributes."""
+    """Assert that the fitted attributes of an oracle equal the result of `fit_transform`."""
     oracle = _small(oracle)
     estimate = oracle.fit_transform(_VALUES)
     assert isinstance(estimate, FrequencyEstimate), "fit_transform returns no FrequencyEstimate"
@@ -775,7 +802,7 @@ def check_one_release(oracle: BaseOracle) -> None:
 
 
 def check_one_set(oracle: Any) -> None:
-    """Assert that the set of estimates from fit_transform equals the fitted attributes."""
+    """Assert that the fitted attributes of a survey equal the result of `fit_transform`."""
     oracle = _small(oracle)
     estimates = oracle.fit_transform(_RECORDS)
     assert isinstance(estimates, EstimateSet), "fit_transform returns no EstimateSet"
@@ -791,7 +818,7 @@ def check_one_set(oracle: Any) -> None:
 
 
 def check_client_needs_no_fit(oracle: Any) -> None:
-    """Assert that a client needs only the public domain, and stores nothing about the values."""
+    """Assert that `privatize` works without `fit`, and stores nothing about the values."""
     client = _small(oracle)
     values = _case(oracle).values
     before = vars(client).copy()
@@ -804,7 +831,10 @@ def check_client_needs_no_fit(oracle: Any) -> None:
 
 
 def check_batches_add_up(oracle: Any) -> None:
-    """Assert that counts do not depend on the order or batches of reports, and equal `fit`'s."""
+    """Assert that the order and the batches of reports have no effect on the counts.
+
+    The counts must also be equal to the counts after `fit`.
+    """
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     whole = _small(oracle).aggregate(reports)
@@ -817,7 +847,10 @@ def check_batches_add_up(oracle: Any) -> None:
 
 
 def check_merge(oracle: Any) -> None:
-    """Assert that merging servers adds up their counts, and refuses another configuration."""
+    """Assert that `merge` adds up the counts of two servers.
+
+    A server with another configuration must be refused.
+    """
     values = _case(oracle).values
     reports = _small(oracle).privatize(values)
     first, other = _small(oracle).aggregate(reports[:70]), _small(oracle).aggregate(reports[70:])
@@ -834,7 +867,7 @@ def check_merge(oracle: Any) -> None:
 
 
 def check_refused_reports_change_nothing(oracle: Any) -> None:
-    """Assert that a malformed batch is refused as a whole, with an error of one sentence."""
+    """Assert that a batch with an invalid report raises a helpful error and changes nothing."""
     server = _small(oracle)
     reports = np.asarray(server.privatize(_case(oracle).values))
     server.aggregate(reports)
@@ -847,7 +880,7 @@ def check_refused_reports_change_nothing(oracle: Any) -> None:
 
 
 def check_refused_values_change_nothing(oracle: Any) -> None:
-    """Assert that a malformed input to fit is refused and leaves the oracle as it was."""
+    """Assert that an invalid input of `fit` raises a helpful error and changes nothing."""
     values = _case(oracle).values
     fitted = _small(oracle).fit(values)
     ones = np.ones(len(values))
@@ -868,7 +901,7 @@ def _assert_refused(oracle: Any, method: str, *args: Any, **kwargs: Any) -> None
 
 
 def check_randomness(oracle: Any) -> None:
-    """Assert that equal seeds give equal reports, and that None and generators give new ones."""
+    """Assert that an int seed reproduces the reports, and that None and generators do not."""
     values = _case(oracle).values
     first, again = _small(oracle).privatize(values), _small(oracle).privatize(values)
     assert np.array_equal(first, again), "a seed does not reproduce the reports"
@@ -881,7 +914,7 @@ def check_randomness(oracle: Any) -> None:
 
 
 def check_histogram(oracle: Any) -> None:
-    """Assert that fitting a histogram equals fitting the users that it counts."""
+    """Assert that `sample_weight` has the same effect as repeating each row."""
     rows = _case(oracle).distinct
     counts = np.array([30, 0, 50, 20, 7])
     whole = _small(oracle).fit(rows.repeat(counts, axis=0))
@@ -890,7 +923,10 @@ def check_histogram(oracle: Any) -> None:
 
 
 def check_pieces(oracle: Any) -> None:
-    """Assert that with a seed, fitting values in pieces gives the counts of fitting all values."""
+    """Assert that `partial_fit` of pieces gives the same counts as `fit` of all values.
+
+    The oracle has a seed.
+    """
     values = _case(oracle).values
     pieces = _small(oracle)
     for start, stop in ((0, 1), (1, 117), (117, len(values))):
@@ -900,7 +936,7 @@ def check_pieces(oracle: Any) -> None:
 
 
 def check_pickle(oracle: Any) -> None:
-    """Assert that a pickled server can be restored, and continues like the original."""
+    """Assert that a restored pickle of a server has the same counts and continues equally."""
     values = _case(oracle).values
     server = _small(oracle).fit(values)
     twin = pickle.loads(pickle.dumps(server))
@@ -911,7 +947,7 @@ def check_pickle(oracle: Any) -> None:
 
 
 def check_files(oracle: Any) -> None:
-    """Assert that reports written to a file are read back unchanged."""
+    """Assert that reports are unchanged after they were written to a file and read again."""
     client = _small(oracle)
     file = BytesIO()
     reports = client.privatize(_case(oracle).values)
@@ -929,7 +965,7 @@ def check_files(oracle: Any) -> None:
 
 
 class _Slow:
-    """Reports that let another thread run first when they are read."""
+    """Reports that start another thread, and wait for it, at the time at which they are read."""
 
     def __init__(self, reports: np.ndarray, overtake: Callable[[], object]) -> None:
         self._reports = reports
@@ -947,7 +983,10 @@ class _Slow:
 
 
 def check_threads(oracle: Any) -> None:
-    """Assert that no user is lost if several threads add reports, and that fit replaces all."""
+    """Assert that no report is lost if several threads add reports.
+
+    Also assert that `fit` replaces all earlier reports.
+    """
     values = _case(oracle).values
     reports = np.asarray(_small(oracle).privatize(values))
     batch = _small(oracle).aggregate(reports)
@@ -989,7 +1028,7 @@ def _processed(postprocessor: BasePostProcessor, estimate: FrequencyEstimate) ->
 
 
 def check_containers(postprocessor: BasePostProcessor) -> None:
-    """Assert that `transform` returns estimates with noise, and leaves its input unchanged."""
+    """Assert that `transform` returns estimates with their noise, and does not change its input."""
     estimate = _estimates()
     before = estimate.values.copy()
     fitted = clone(postprocessor).fit(estimate)
@@ -1026,7 +1065,7 @@ def check_containers(postprocessor: BasePostProcessor) -> None:
 
 
 def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
-    """Assert that only fit sets attributes, and that transform changes none of them."""
+    """Assert that `transform` neither sets nor changes attributes."""
     estimate = _estimates()
     unfitted = clone(postprocessor)
     before = vars(unfitted).copy()
@@ -1041,7 +1080,7 @@ def check_transform_sets_nothing(postprocessor: BasePostProcessor) -> None:
 
 
 def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> None:
-    """Assert that the noise of a raw estimate is not used for an estimate that has been changed."""
+    """Assert that a method that needs the noise refuses an estimate that was already processed."""
     postprocessor = clone(postprocessor)
     if "noise" in postprocessor.get_params():
         postprocessor.set_params(noise=None)
@@ -1056,7 +1095,7 @@ def check_processed_estimates_are_refused(postprocessor: BasePostProcessor) -> N
 
 
 def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
-    """Assert that the result of a row does not depend on the other rows."""
+    """Assert that the result for a row of an estimate does not depend on the other rows."""
     estimate = _estimates()
     together = _processed(postprocessor, estimate)
     for i in range(len(estimate)):
@@ -1066,7 +1105,7 @@ def check_rows_are_independent(postprocessor: BasePostProcessor) -> None:
 
 
 def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
-    """Assert that reordering the categories only reorders the result."""
+    """Assert that the order of the categories changes only the order of the results."""
     for estimate in (_estimates(1), _estimates(1, 1, d=130)):
         order = np.random.default_rng(2).permutation(estimate.shape[1])
         permuted = estimate.with_values(estimate.values[:, order])
@@ -1077,7 +1116,7 @@ def check_permutation_equivariance(postprocessor: BasePostProcessor) -> None:
 
 
 def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
-    """Assert that post-processing never reverses the order of two estimates."""
+    """Assert that post-processing never reverses the order of two estimated frequencies."""
     # T. Wang et al., "Locally differentially private frequency estimation with consistency",
     # NDSS 2020, Table I.
     estimate = _estimates(3)
@@ -1088,7 +1127,7 @@ def check_order_is_preserved(postprocessor: BasePostProcessor) -> None:
 
 
 def check_extreme_estimates(postprocessor: BasePostProcessor) -> None:
-    """Assert finite results for estimates that are all negative, all equal, or sum to exactly 1."""
+    """Assert that the results are finite for estimates that are negative, equal or sum to 1."""
     rows = np.array([[-0.5, -0.25, -0.125, -1.0], [0.25] * 4, [1.0, 0, 0, 0], [5.0, 5.0, -3.0, 0]])
     estimate = FrequencyEstimate(rows, list("abcd"), NoiseModel(0.5, 0.25, 10))
     for row in estimate:

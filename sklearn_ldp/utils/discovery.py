@@ -28,19 +28,19 @@ def all_estimators(type_filter: str | None = None) -> list[tuple[str, type]]:
     ----------
     type_filter : {"oracle", "mean", "string", "table", "postprocessor", "search", "learner"} or \
 None, default=None
-        The kind to return. A "mean" collects numbers, a "string" collects strings, a "table" is an
-        oracle of several columns, and a "learner" is a classifier, regressor or transformer of
-        `sklearn_ldp.learning`. If None, return all.
+        Return only classes of this type. A "mean" collects numbers, a "string" collects strings, a
+        "table" collects several columns, and a "learner" is a classifier, regressor or transformer
+        of `sklearn_ldp.learning`. If None, return the classes of all types.
 
     Returns
     -------
     list of (str, type)
-        Names and classes, sorted by name; base classes are left out.
+        Pairs of a name and a class, sorted by name. Base classes are left out.
 
     Raises
     ------
     ValueError
-        If there is no such kind.
+        If `type_filter` is not one of these texts or None.
 
     Examples
     --------
@@ -50,7 +50,8 @@ None, default=None
     """
     if type_filter is not None and type_filter not in _KINDS:
         raise ValueError(
-            f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}."
+            f"Argument type_filter must be one of {sorted(_KINDS)} or None, got {type_filter!r}. "
+            "Pass one of these texts."
         )
     classes: dict[str, type] = {}
     for kind, (modules, base) in _KINDS.items():

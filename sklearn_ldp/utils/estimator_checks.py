@@ -1,10 +1,10 @@
-"""The package's own checks of estimators, in addition to scikit-learn's.
+"""The package's own checks of estimators, in addition to the checks of scikit-learn.
 
-Third-party estimators can use them. Each check is a function that accepts an estimator, clones it,
-and raises AssertionError if it breaks the contract. ``oracle_checks()``, ``table_oracle_checks()``
-(for several columns) and ``postprocessor_checks()`` list the checks, ready for
-:func:`pytest.mark.parametrize`; `check_oracle`, `check_table_oracle` and `check_postprocessor` run
-them all.
+Authors of other packages can use them for their own estimators. Each check is a function that
+receives an estimator, uses clones of it, and raises AssertionError if the check fails.
+``oracle_checks()``, ``table_oracle_checks()`` (for several columns) and ``postprocessor_checks()``
+return the lists of checks, for example for :func:`pytest.mark.parametrize`. `check_oracle`,
+`check_table_oracle` and `check_postprocessor` run all checks of a list.
 """
 
 from ._checks import (

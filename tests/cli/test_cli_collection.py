@@ -131,7 +131,7 @@ def test_values_on_standard_input_and_reports_through_a_pipe(folder, capsysbinar
     assert Aggregator.load("state.npz", best_oracle(3.0, DOMAIN)).batches == {"piped": 10_000}
     pipe_in(sent[:-100], monkeypatch)
     assert main(["aggregate", "-", "--checkpoint", "other.npz", *options]) == 1
-    assert b"Standard input is refused: it is cut short" in capsysbinary.readouterr().err
+    assert b"Standard input is refused: the file is truncated" in capsysbinary.readouterr().err
     assert main(["privatize", "values.txt", "--output", "b.jsonl", *options, "--no-header"]) == 0
     capsysbinary.readouterr()
     pipe_in(sent[:-100], monkeypatch)
@@ -159,7 +159,7 @@ def test_refusals(folder, capsys):
     argv = ["estimate", "state.npz", "--categories", "domain.txt", "--epsilon", "2"]
     assert_fails(argv, capsys, "epsilon 1.0 instead of 2.0")
     assert_fails(["estimate", "state.npz"], capsys, "Pass the public domain")
-    assert_fails([*argv[:4], "--seed", "1"], capsys, "--seed needs a simulation")
+    assert_fails([*argv[:4], "--seed", "1"], capsys, "--seed can be used only for a simulation")
 
 
 def test_a_batch_that_comes_twice(folder, capsys):
@@ -167,7 +167,7 @@ def test_a_batch_that_comes_twice(folder, capsys):
     (folder / "reports" / "b.parquet").write_bytes((folder / "reports/a.parquet").read_bytes())
     capsys.readouterr()
     assert add_up("reports", "--on-repeat", "stop") == 1
-    assert "has seen batch" in capsys.readouterr().err.splitlines()[-1]
+    assert "has counted batch" in capsys.readouterr().err.splitlines()[-1]
     (folder / "state.npz").unlink()
     assert "reports: 10000\nbatches: 1 (1 repeats ignored" in ended(capsys, add_up("reports")).out
 
@@ -194,7 +194,9 @@ def test_a_collection_is_not_replaced_unless_forced(folder, capsys):
     capsys.readouterr()
     base = ["privatize", "values.txt", "--input-kind", "values", "--categories", "domain.txt"]
     argv = [*base, "--output", "reports/a.parquet"]
-    assert_fails(argv, capsys, "reports/a.parquet exists", "every user's epsilon", "--force")
+    assert_fails(
+        argv, capsys, "reports/a.parquet already exists", "every user's epsilon", "--force"
+    )
     assert describe_reports("reports/a.parquet")["batch_id"] == first
     assert main([*argv, "--force"]) == 0
     assert describe_reports("reports/a.parquet")["batch_id"] != first
@@ -283,7 +285,7 @@ def test_privatize_refuses_values_outside_the_domain(folder, capsys):
     (folder / "domain.txt").write_text("red\ngreen\n")
     argv = ["privatize", "values.txt", "--input-kind", "values", "--categories", "domain.txt"]
     assert_fails(
-        [*argv, "--output", "a.parquet"], capsys, "has a value, which is not in the domain"
+        [*argv, "--output", "a.parquet"], capsys, "contains a value, which is not in the domain"
     )
     assert not (folder / "a.parquet").exists()
 
@@ -309,7 +311,7 @@ def test_a_cluster_is_waited_for_as_long_as_is_said(folder, capsys, monkeypatch)
     distributed = pytest.importorskip("distributed")
     assert privatize("--output", "reports/a.parquet") == 0
     assert add_up("reports", "--timeout", "1") == 1
-    assert "--timeout needs a cluster. Specify --dask" in capsys.readouterr().err
+    assert "--timeout can be used only with a Dask cluster. Pass --dask" in capsys.readouterr().err
     for bad in ("0", "-1", "nan", "inf", "ever"):
         assert add_up("reports", "--dask", "x", "--timeout", bad) == 2
         assert "expected a number of seconds > 0, or 'never'" in capsys.readouterr().err
@@ -362,12 +364,12 @@ def test_a_key_file_signs_and_checks(folder, capsys):
     ended(capsys, privatize("--output", "reports/b.parquet"))
     assert add_up("reports", *key, "--on-refusal", "skip") == 0
     assert "reports: 10000" in (out := capsys.readouterr().out)
-    assert "b.parquet is refused: it is not signed" in out
+    assert "b.parquet is refused: the file is not signed" in out
     estimate = ["estimate", "state.npz", "--categories", "domain.txt"]
     assert main([*estimate, *key]) == 0
-    assert "is signed and its key is missing" in said(capsys, *estimate, code=1).err
+    assert "is signed, but no key was passed" in said(capsys, *estimate, code=1).err
     assert add_up("reports", "--key-file", "short") == 1
-    assert "--key-file short: a key has at least 16 bytes, got 2" in capsys.readouterr().err
+    assert "--key-file short: a key needs at least 16 bytes, got 2" in capsys.readouterr().err
 
 
 def test_limits_are_options(folder, capsys):
@@ -377,7 +379,7 @@ def test_limits_are_options(folder, capsys):
     capsys.readouterr()
     assert add_up("reports", "--max-source-reports", "10000", "--on-refusal", "skip") == 0
     assert "reports: 20000" in (out := capsys.readouterr().out)
-    assert "the source 'r' would have 20000 reports, at most 10000 are accepted" in out
+    assert "the source 'r' would have 20000 reports, but at most 10000 are accepted" in out
     for option, number, what in [
         ("--max-batch-reports", "9999", "at most 9999 are accepted"),
         ("--min-batch-reports", "10001", "at least 10001 are expected"),
@@ -503,12 +505,12 @@ def test_a_client_tests_itself(given, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "fragment"),
     [
-        (["--self-test", "--oracle", "projective-geometry-response"], "Use GRR, SUE"),
-        (["--self-test", "--open", "--oracle", "grr"], "--open needs --oracle olh"),
+        (["--self-test", "--oracle", "projective-geometry-response"], "use GRR, SUE"),
+        (["--self-test", "--open", "--oracle", "grr"], "--open works only with --oracle olh"),
         (["--open"], "--output"),
         (
             ["--output", "client.mjs"],
-            "--categories FILE. If the possible answers cannot be listed, use --open",
+            "--categories FILE. If the possible answers cannot be listed, pass --open",
         ),
         (["--open", "--output", "client.js"], "must end in .mjs"),
         (["--open", "--output", "x.mjs", "--max-epsilon", "2"], "epsilon_forever"),

@@ -120,7 +120,7 @@ def test_plan_of_a_shuffle(few_simulated, tmp_path, capsys):
     for row in rows_of(capsys.readouterr().out):
         assert float(row["shuffled_epsilon"]) == pytest.approx(by_column[row["column"]])
     for options in (["--shuffled"], ["--delta", "0.1"]):
-        assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "need each other")
+        assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "must be used together")
     options = ["--shuffled", "--delta", "0"]
     assert_fails([*PLAN, "--n-categories", "50", *options], capsys, "0 < delta < 1")
 
@@ -143,9 +143,9 @@ def test_plan_of_numbers(capsys):
     low, high = LocalMean(0.5, bounds=(-5, 5)).fit(np.zeros(20_000)).confidence_interval(0.9)
     assert f"LocalMean has a half width of at most {(high - low) / 2:.4g}" in err
     for bad, what in [
-        (["--bounds", "0", "1", "--n-categories", "5"], "need each other"),
-        (["--n-bins", "5"], "need each other"),
+        (["--bounds", "0", "1", "--n-categories", "5"], "must be used together"),
+        (["--n-bins", "5"], "must be used together"),
         (["--n-bins", "5", "--bounds", "1", "0"], "smaller first"),
-        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "Omit them"),
+        (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "Leave out these options"),
     ]:
         assert_fails([*PLAN, *bad], capsys, what)

@@ -132,5 +132,5 @@ def test_a_plot_is_refused_before_any_work(folder, capsys, monkeypatch):
     assert "--plot out.gif: the name must end in .png, .svg, .pdf" in capsys.readouterr().err
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main([*command, "out.png"]) == 1
-    assert "Run: pip install 'sklearn_ldp[plot]'" in capsys.readouterr().err
+    assert "Run pip install 'sklearn_ldp[plot]'" in capsys.readouterr().err
     assert not (folder / "out.png").exists()

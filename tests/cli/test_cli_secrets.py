@@ -179,7 +179,7 @@ def test_the_message_of_a_bug_is_hidden(folder, monkeypatch):
     argv = ["privatize", "people", "--categories", "domain.txt", "--output", "out.jsonl"]
     code, text = output_of(argv)
     assert code == -1
-    assert "RuntimeError: KeyError: its message is hidden" in text
+    assert "RuntimeError: KeyError: the message is hidden" in text
     assert "SECRET" not in text.replace('raise KeyError("SECRET")', "")
 
 

@@ -51,7 +51,10 @@ def test_few_users_have_no_list(tmp_path, capsys):
     ("argv", "expected"),
     [
         (["estimate", "--post", "norm-sub"], "Omit --post; the estimates are then clipped at 0"),
-        (["privatize", "--oracle", "oue", "--output", "r.parquet"], "Omit it with --strings"),
+        (
+            ["privatize", "--oracle", "oue", "--output", "r.parquet"],
+            "--oracle cannot be combined with --strings",
+        ),
         (["privatize", "--output", "r.jsonl", "--strings", "fre"], "has a letter outside of"),
         (["privatize", "--output", "r.parquet", "--strings", "aa"], "different letters"),
     ],

@@ -185,23 +185,23 @@ def test_a_plan(folder, capsys):
     told = plan.users_for(order=0.1)
     for row in rows_of(capsys.readouterr().out):
         assert int(row["users_to_tell"]) == told[row["column"]]
-    assert_fails([*argv, "--exponent", 2], capsys, "--exponent needs a plan of one column")
+    assert_fails([*argv, "--exponent", 2], capsys, "--exponent cannot be combined with --domains")
 
 
 @pytest.mark.parametrize(
     ("text", "fragments"),
     [
         ('{"sex": ["F", "M"],\n "age" 3}', ["domains.json, line 2: not well-formed JSON"]),
-        ('["F", "M"]', ["expected an object with the domain of each column", "got ['F', 'M']"]),
-        ("{}", ["expected an object", "got {}"]),
-        ('{"sex": ["F", "M"], "sex": 2}', ["domains.json has the key 'sex' twice"]),
+        ('["F", "M"]', ["expected a JSON object with the domain of each column", "got ['F', 'M']"]),
+        ("{}", ["expected a JSON object", "got {}"]),
+        ('{"sex": ["F", "M"], "sex": 2}', ["domains.json contains the key 'sex' twice"]),
         ('{"sex": []}', ["column 'sex' must be a list of categories or a number", "got []"]),
         ('{"sex": 0}', ["got 0"]),
         ('{"sex": true}', ["got True"]),
         ('{"sex": {"F": 1}}', ["got {'F': 1}"]),
         (
             '{"sex": ["F", 0.5]}',
-            ["'sex' must list non-empty text", "got 0.5. Put it in double quotes"],
+            ["'sex' must list non-empty text", "got 0.5. Write other categories in double quotes"],
         ),
         ('{"sex": ["F", null, null]}', ["repeats"]),
         ('{"sex": ["F", ""]}', ["got ''"]),
@@ -234,7 +234,7 @@ def test_domains_that_are_refused(text, fragments, folder, capsys):
         ("sex,age,state\nF,1\n", ["line 2: expected 3 columns"]),
         (
             "sex,age,state,count\nF,1,north,-2\n",
-            ["line 2: a number of users must be", "a value of type str"],
+            ["line 2: the number of users must be", "a value of type str"],
         ),
     ],
 )
@@ -258,8 +258,8 @@ def test_values_of_parquet_that_are_refused(folder, capsys):
 @pytest.mark.parametrize(
     ("argv", "fragments"),
     [
-        (["--no-header"], ["--no-header needs a file of one column"]),
-        (["--value-column", "sex"], ["--value-column needs a file of one column"]),
+        (["--no-header"], ["--no-header can be used only for a file of one column"]),
+        (["--value-column", "sex"], ["--value-column can be used only for a file of one column"]),
         (["--count-column", "people"], ["has no column 'people'"]),
         (["--input-kind", "histogram"], ["has no column 'count'"]),
     ],
@@ -273,7 +273,7 @@ def test_either_one_column_or_several(folder, capsys):
     assert_fails([*argv, "--ordered"], capsys, "--ordered needs a domain from --categories")
     assert_fails([*argv, "--categories", "x.txt"], capsys, "not allowed with", code=2)
     argv[argv.index("--domains")] = "--categories"
-    assert_fails(argv, capsys, "domains of columns. Pass it with --domains")
+    assert_fails(argv, capsys, "domains of several columns. Pass the file as --domains")
     assert_fails(
         ["aggregate", "a", "--checkpoint", "s.npz"], capsys, "--categories --domains", code=2
     )

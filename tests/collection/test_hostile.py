@@ -245,7 +245,7 @@ def test_pages_that_unpack_to_too_much_are_not_unpacked(monkeypatch):
         tally_file(content, ALL_EQUAL, format="parquet")
     # The negative control: within the limit the same file gets as far as its digest.
     monkeypatch.undo()
-    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+    with pytest.raises(RefusedBatchError, match="digest of the reports differs"):
         tally_file(content, ALL_EQUAL, format="parquet")
 
 
@@ -265,10 +265,10 @@ def count_rows(monkeypatch):
 def test_more_reports_than_a_file_can_hold_are_not_read(oracle, monkeypatch):
     """The negative control: as many as its bytes allow are read, and refused by their digest."""
     seen = count_rows(monkeypatch)
-    with pytest.raises(RefusedBatchError, match=r"promises 200000 reports in \d+ bytes"):
+    with pytest.raises(RefusedBatchError, match=r"claims 200000 reports in \d+ bytes"):
         tally_file(bomb(oracle, 200_000), oracle, format="parquet")
     assert not seen
-    with pytest.raises(RefusedBatchError, match="do not have the digest"):
+    with pytest.raises(RefusedBatchError, match="digest of the reports differs"):
         tally_file(bomb(oracle, 30), oracle, format="parquet")
     assert sum(seen) == 30
 
@@ -276,7 +276,10 @@ def test_more_reports_than_a_file_can_hold_are_not_read(oracle, monkeypatch):
 def test_reports_without_randomness_are_bounded_by_row_groups(monkeypatch):
     seen = count_rows(monkeypatch)
     n = 3 << 20  # more than a row group of write_reports
-    for group, match in ((1 << 20, "do not have the digest"), (n, "promises 3145728 reports in")):
+    for group, match in (
+        (1 << 20, "digest of the reports differs"),
+        (n, "claims 3145728 reports in"),
+    ):
         content = bomb(ALL_EQUAL, n, group)
         if group == n:
             monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.GROUP_BYTES", 10_000)
@@ -337,7 +340,9 @@ def test_columns_do_not_share_bytes(place, monkeypatch):
     """Row groups that all point at the same pages would cost their number squared."""
     chunks = [(4, 100, 10), (100, 200, 10), (99 if place == "overlap" else 200, 10**6, 10)]
     monkeypatch.setattr(formats, "column_chunks", lambda source: chunks)
-    with pytest.raises(ValueError, match="lies outside of the file, or in another one"):
+    with pytest.raises(
+        ValueError, match="either lies outside of the file, or overlaps another column"
+    ):
         formats.refuse_large_pages(None, 1000, 1)
 
 
@@ -348,7 +353,7 @@ def test_pages_unpack_to_no_more_than_their_rows_need(monkeypatch):
     large = bomb(ALL_EQUAL, 5000, use_dictionary=False)
     chunks = [(start, stop, 2) for start, stop, _ in column_chunks(io.BytesIO(large))]
     monkeypatch.setattr(formats, "column_chunks", lambda source: chunks)
-    with pytest.raises(ValueError, match="unpacks to 20000 bytes in a row group, at most 4128"):
+    with pytest.raises(ValueError, match="unpacks to 20000 bytes in a row group, but at most 4128"):
         formats.refuse_large_pages(io.BytesIO(large), len(large), 1)
 
 
@@ -421,7 +426,10 @@ def varint(number):
 def test_large_footers_are_not_parsed():
     """Three bytes of a footer become 700 in memory; the negative control is a small one."""
     for content, match in (
-        (with_footer(1, 400_000), r"its footer has 12000\d\d bytes, at most 11235\d\d are read"),
+        (
+            with_footer(1, 400_000),
+            r"the footer has 12000\d\d bytes, but at most 11235\d\d are accepted",
+        ),
         (with_footer(1, 1000), "contains no configuration"),
     ):
         with pytest.raises(RefusedBatchError, match=match):

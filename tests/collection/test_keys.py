@@ -47,7 +47,7 @@ def test_signed_files_are_read(suffix, tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize(
-    ("key", "what"), [(None, "it is not signed"), (OTHER, "signed with another key")]
+    ("key", "what"), [(None, "the file is not signed"), (OTHER, "signed with another key")]
 )
 def test_other_files_are_refused(suffix, key, what, tmp_path):
     pytest.importorskip("pyarrow")
@@ -88,7 +88,7 @@ def test_signed_checkpoints(tmp_path):
     assert Aggregator.load(state, ORACLE, key=KEY).n_samples == 200
     aggregate(written(tmp_path / "b.jsonl", **second), ORACLE, checkpoint=state, key=KEY)
     assert Aggregator.load(state, ORACLE, key=KEY).n_samples == 300
-    with pytest.raises(CheckpointError, match="or was written with another key"):
+    with pytest.raises(CheckpointError, match="or it was written with another key"):
         Aggregator.load(state, ORACLE, key=OTHER)
 
 
@@ -144,7 +144,7 @@ def test_the_key_shows_nowhere(tmp_path):
     for text in (shown.encode(), files, described.encode(), pickle.dumps(server.tally())):
         assert KEY not in text
         assert KEY.hex().encode() not in text
-    with pytest.raises(TypeError, match="is not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(server)
 
 
@@ -207,7 +207,7 @@ def test_dask_names_other_contents_and_copies(client, tmp_path):
 def test_caps_on_batches(tmp_path, monkeypatch):
     server = Aggregator(GRR(1.0, categories=3), caps=Caps(max_batch_reports=5, min_batch_reports=2))
     server.add([0, 1], "a").add([0, 1, 2, 2, 1], "b")
-    for reports, what in [([0], "it has 1 reports, at least 2"), ([0] * 6, "at most 5 are")]:
+    for reports, what in [([0], "it has 1 reports, but at least 2"), ([0] * 6, "at most 5 are")]:
         with pytest.raises(RefusedBatchError, match=rf"'c' is refused: .*{what}"):
             server.add(reports, "c")
         with pytest.raises(RefusedBatchError, match=what):
@@ -226,9 +226,9 @@ def test_caps_on_sources(tmp_path):
     server = Aggregator(oracle, caps=caps)
     server.add([0, 1], "one/1").add([0], "one/2").add([0] * 5, "two/1").add([1], "no slash")
     for reports, batch_id, what in [
-        ([0], "one/3", "the source 'one' would have 3 batches, at most 2"),
-        ([0], "two/2", "the source 'two' would have 6 reports, at most 5"),
-        ([0] * 5, "no other", "the source '' would have 6 reports, at most 5"),
+        ([0], "one/3", "the source 'one' would have 3 batches, but at most 2"),
+        ([0], "two/2", "the source 'two' would have 6 reports, but at most 5"),
+        ([0] * 5, "no other", "the source '' would have 6 reports, but at most 5"),
     ]:
         with pytest.raises(RefusedBatchError, match=what):
             server.add(reports, batch_id)
@@ -247,7 +247,7 @@ def test_caps_on_sources(tmp_path):
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
 def test_caps_that_are_none(value):
-    with pytest.raises(ValueError, match="max_source_reports must be a whole number >= 1 or None"):
+    with pytest.raises(ValueError, match="max_source_reports must be an integer >= 1, or None"):
         Caps(max_source_reports=value)
-    with pytest.raises(ValueError, match="excludes every batch, because at most 2"):
+    with pytest.raises(ValueError, match="excludes every batch, because .* at most 2"):
         Caps(max_source_reports=2, min_batch_reports=3)

@@ -54,7 +54,7 @@ def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
     """The same shape, type and configuration, so the server's files and sums take them."""
     oracle = clone(oracle).set_params(categories=BROWSERS)
     if fixed_part and oracle.channel().public_part is None:
-        with pytest.raises(ValueError, match="no hash function that could be fixed"):
+        with pytest.raises(ValueError, match="no hash function, so fixed_part"):
             client_of(tmp_path / "memo.json", oracle, epsilon_forever=4.0, fixed_part=True)
         assert not list(tmp_path.iterdir())
         return
@@ -93,7 +93,7 @@ def test_a_value_beyond_the_limit_is_refused(tmp_path):
     for value in range(3):  # in floats three times 0.1 is above 0.3
         client.report(value, collection_round=str(value))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="nothing is reported or written. Leave this round out"):
+    with pytest.raises(ValueError, match="nothing is reported or written. Skip this round"):
         client.report(3, collection_round="new")
     assert path.read_bytes() == before
     client.report(2, collection_round="new")
@@ -169,7 +169,7 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         assert survey().aggregate(np.concatenate([first, later])).n_samples_seen_ == 2
         assert (again.n_values, again.column) == (1, client.column)
         with pytest.raises(
-            ValueError, match="which is missing. Pass the user's answers as a mapping"
+            ValueError, match="got dict without this column. Pass the user's answers as a mapping"
         ):
             again.report({}, collection_round="july")
     more = (client_of(tmp_path / f"{i}.json", survey()).column for i in range(12, 40))
@@ -263,15 +263,15 @@ def test_users_with_places(tmp_path):
         ({"epsilon_forever": "2"}, "epsilon_forever must be finite and at least"),
         (
             {"max_epsilon": 1.9},
-            "max_epsilon must be None, or finite and at least epsilon_forever, 2",
+            "max_epsilon must be None, or a finite number that is at least epsilon_forever=2",
         ),
         (
             {"max_epsilon": np.nan},
-            "max_epsilon must be None, or finite and at least epsilon_forever, 2",
+            "max_epsilon must be None, or a finite number that is at least epsilon_forever=2",
         ),
         (
             {"max_epsilon": np.inf},
-            "max_epsilon must be None, or finite and at least epsilon_forever, 2, .* got inf",
+            "max_epsilon must be None, or a finite number .* epsilon_forever=2; got inf",
         ),
         ({"oracle": OLH(1.0, categories=3, random_state=0)}, "refuses OLH with a random"),
         ({"oracle": OLH(1.0)}, "categories"),
@@ -292,7 +292,7 @@ THIRD_PARTY = RandomQuestion(1.0, categories=3)  # which says nothing of two lik
 def test_what_has_no_permanent_reports(oracle, tmp_path):
     with pytest.raises(
         TypeError,
-        match="(supports frequency oracles such as OLH|needs a frequency oracle or Protocol)",
+        match="(supports frequency oracles such as OLH|needs a frequency oracle or a Protocol)",
     ):
         client_of(tmp_path / "memo.json", oracle)
     assert not list(tmp_path.iterdir())
@@ -302,12 +302,12 @@ def test_reports_that_are_refused_write_nothing(tmp_path):
     path = tmp_path / "memo.json"
     client = client_of(path, OLH(1.0, categories=BROWSERS).protocol("may"))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="RepeatedClient is of the round 'may' alone"):
+    with pytest.raises(ValueError, match="created from a protocol of the round 'may'"):
         client.report("edge", collection_round="june")
     with pytest.raises(ValueError, match="is no category|not") as caught:
         client.report("SECRET", collection_round="may")
     assert "SECRET" not in str(caught.value)
-    with pytest.raises(TypeError, match="collection_round must be text, got int"):
+    with pytest.raises(TypeError, match="collection_round must be a text, got int"):
         client.report("edge", collection_round=5)
     assert path.read_bytes() == before
     assert client.n_values == 0
@@ -334,29 +334,31 @@ def memo(tmp_path):
 
 @pytest.mark.parametrize("options", OTHER_OPTIONS.values(), ids=OTHER_OPTIONS)
 def test_memos_of_other_options_are_refused(memo, options):
-    with pytest.raises(ValueError, match="is the memo of another question, survey or oracle"):
+    with pytest.raises(
+        ValueError, match="is the memoization file of another question, survey or oracle"
+    ):
         client_of(memo[0], **options)
 
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [(1, "an older RepeatedClient: it belongs to no"), (3, "a newer Rep")],
+    [(1, "an older RepeatedClient, which has no question"), (3, "a newer Rep")],
     ids=["older", "newer"],
 )
 def test_memos_of_other_releases_are_refused(memo, version, message):
     path, _ = memo
     entries = json.loads(path.read_text())
     path.write_text(json.dumps({**entries, "format": f"sklearn_ldp repeated client {version}"}))
-    with pytest.raises(ValueError, match=f"is the memo of {message}"):
+    with pytest.raises(ValueError, match=f"is the memoization file of {message}"):
         client_of(path)
 
 
 def test_memos_of_other_clients_are_refused(memo, tmp_path):
     path, _ = memo
-    with pytest.raises(ValueError, match="is not the memo of a SurveyClient"):
+    with pytest.raises(ValueError, match="is not the memoization file of a SurveyClient"):
         SurveyClient(survey(), path, question="census")
     SurveyClient(survey(), tmp_path / "survey.json", question="census")
-    with pytest.raises(ValueError, match="is not the memo of a RepeatedClient"):
+    with pytest.raises(ValueError, match="is not the memoization file of a RepeatedClient"):
         client_of(tmp_path / "survey.json", survey())
 
 
@@ -375,7 +377,7 @@ def test_a_file_of_another_user_in_its_place_is_refused(memo, ask, tmp_path):
     other.report("edge", collection_round="may")
     os.replace(tmp_path / "other.json", path)
     foreign = path.read_bytes()
-    with pytest.raises(ValueError, match="or another file is in its place"):
+    with pytest.raises(ValueError, match="was deleted or replaced by another file"):
         ask(client)
     assert path.read_bytes() == foreign
 
@@ -410,7 +412,7 @@ def test_damaged_memos_are_refused(damage, tmp_path):
         client.report(BROWSERS[i % 2], collection_round=str(i))
     damaged = damage(path.read_text())
     path.write_text(damaged)
-    message = r"is not the memo of .* or it is damaged"
+    message = r"is not the memoization file of .* or it is damaged"
     with pytest.raises(ValueError, match=message):
         client_of(path)
     with pytest.raises(ValueError, match=message):
@@ -447,7 +449,7 @@ def test_entries_that_no_client_writes(name, entry, tmp_path):
     write(entries)
     assert client_of(path).n_values == 2  # the negative control
     write({**entries, name: entry})
-    with pytest.raises(ValueError, match=r"is not the memo of .* or it is damaged"):
+    with pytest.raises(ValueError, match=r"is not the memoization file of .* or it is damaged"):
         client_of(path)
 
 
@@ -456,7 +458,7 @@ def test_a_file_that_is_full(tmp_path, monkeypatch):
     client = client_of(path)
     client.report("edge", collection_round="may")
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="is full"):
+    with pytest.raises(ValueError, match="the maximum size of a memoization file"):
         client.report("edge", collection_round="j" * (1 << 24))
     assert path.read_bytes() == before
     client.report("edge", collection_round="june")

@@ -89,7 +89,7 @@ def test_readers_refuse_another_version():
     oracle = GRR(1.0, categories=["a", "b"])
     later = written(oracle, [0, 1], "jsonl").replace(b'"version": 1', b'"version": 2')
     with pytest.raises(
-        RefusedBatchError, match="format version 2, but this release reads version 1"
+        RefusedBatchError, match="format version 2, but this release reads only version 1"
     ):
         read_reports(later, oracle, format="jsonl")
 
@@ -134,7 +134,7 @@ def test_formats_are_told_by_names(tmp_path):
 def test_without_pyarrow_there_are_json_lines(monkeypatch):
     monkeypatch.setattr("sklearn_ldp._core.aggregation.formats.find_spec", lambda name: None)
     oracle = GRR(1.0, categories=["a", "b"])
-    with pytest.raises(ImportError, match=r"needs pyarrow. Run: pip install 'sklearn_ldp\[data\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow. Run pip install 'sklearn_ldp\[data\]'"):
         written(oracle, [0, 1])
     assert read_reports(written(oracle, [0, 1], "jsonl"), oracle, format="jsonl").size == 2
 

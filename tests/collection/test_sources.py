@@ -205,7 +205,7 @@ def test_lists_of_paths_are_files_and_folders(folder, kind, tmp_path):
     paths = [write(tmp_path / "extra.parquet"), str(folder / "0.parquet")]
     assert aggregate(kind(paths), ORACLE).batches == {"extra": 30, "0": 30}
     assert list(aggregate([paths[0], folder], ORACLE).batches) == ["extra", "0", "1", "2"]
-    with pytest.raises(ValueError, match="A file contains the id of its batch"):
+    with pytest.raises(ValueError, match="contain the ids of their batches"):
         aggregate(paths, Aggregator(ORACLE), batch_id="x")
 
 

@@ -120,11 +120,11 @@ def test_what_is_not_there(memory, monkeypatch):
     urls = ["memory://bucket/none.parquet", "memory://bucket/reports/day=0/0.parquet"]
     server = aggregate(urls, ORACLE, on_refusal="skip")
     assert (server.n_samples, server.summary().n_refused) == (1000, 1)
-    with pytest.raises(ImportError, match="needs a driver that is not installed"):
+    with pytest.raises(ImportError, match="needs a storage driver that is not installed"):
         aggregate("gopher2://bucket/folder", ORACLE)
     for library in ("fsspec.core", "pyarrow.fs"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match="needs a driver.*fsspec"):
+    with pytest.raises(ImportError, match="needs a storage driver.*fsspec"):
         aggregate("s3://bucket/file", ORACLE)
 
 

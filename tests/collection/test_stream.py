@@ -132,7 +132,7 @@ def test_iterators_are_batches():
     assert server.batches == {"batch/0": 6, "batch/1": 2, "batch/2": 1}
     named = aggregate(zip(["a", "b", "c"], batches, strict=True), Aggregator(GRR_ORACLE))
     assert named.batches == {"a": 6, "b": 2, "c": 1}
-    with pytest.raises(ValueError, match="these batches need a name. Pass batch_id"):
+    with pytest.raises(ValueError, match="these batches have no ids. Pass batch_id"):
         aggregate(iter(batches), server)
     aggregate(iter(batches), server, batch_id="more")
     assert server.n_samples == 18
@@ -205,7 +205,7 @@ def test_a_checkpoint_is_resumed(tmp_path):
             assert len(Aggregator.load(path, GRR_ORACLE).batches) == stop
     assert server.batches == aggregate(iter(batches), GRR_ORACLE).batches
     assert Aggregator.load(path, GRR_ORACLE).batches == server.batches
-    with pytest.raises(ValueError, match="An Aggregator has its own round"):
+    with pytest.raises(ValueError, match="An Aggregator has its own collection_round"):
         aggregate(iter(batches), server, batch_id="x", checkpoint=path)
 
 

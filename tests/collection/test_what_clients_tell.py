@@ -249,7 +249,7 @@ def test_columns_of_records_have_stand_ins(tmp_path):
     assert client.n_values == 1
     once = SurveyClient(SURVEY, tmp_path / "b", question="test", missing="report")
     assert once.report({}).shape == (1, 2)
-    with pytest.raises(ValueError, match="as a mapping of column to value, got list"):
+    with pytest.raises(ValueError, match="got list without this column"):
         client.report(["M", 3], collection_round="new")
     with pytest.raises(ValueError, match='missing="error" or missing="report"'):
         repeated(tmp_path / "c", SURVEY, missing="raise")

@@ -52,7 +52,7 @@ def test_what_another_process_has_saved_is_not_overwritten(tmp_path):
     found = path.read_bytes()
     other.add(reports_of("b"), "b")
     for _ in range(2):
-        with pytest.raises(CheckpointError, match="left as it is, because another process has"):
+        with pytest.raises(CheckpointError, match="not replaced, because another process has"):
             other.save(path)
     assert path.read_bytes() == found
     assert_holds_exactly(other, ["old", "b"])
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_went_away_is_written_again(tmp_path):
     server.add(reports_of("c"), "c").save(path)
     assert_holds_exactly(Aggregator.load(path, ORACLE), "abc")
     path.write_bytes(early)  # somebody has put it there
-    with pytest.raises(CheckpointError, match="left as it is"):
+    with pytest.raises(CheckpointError, match="is not replaced"):
         server.add(reports_of("d"), "d").save(path)
     assert path.read_bytes() == early
 
@@ -99,7 +99,7 @@ def test_a_run_does_not_overwrite_what_came_in_between(tmp_path):
         yield "a", reports_of("a")
         theirs.rename(path)
 
-    with pytest.raises(CheckpointError, match="left as it is"):
+    with pytest.raises(CheckpointError, match="is not replaced"):
         aggregate(source(), ORACLE, checkpoint=path)
     server = aggregate(pairs("a"), ORACLE, checkpoint=path)  # the same call goes on
     assert_holds_exactly(server, "ab")
@@ -237,12 +237,12 @@ def test_pipes_that_are_named_are_refused_at_once(tmp_path):
     """Opening a pipe that nobody writes to waits for ever."""
     for name in ("state.npz", "batch.parquet", "batch.arrows", "batch.jsonl"):
         os.mkfifo(tmp_path / name)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         Aggregator.load(tmp_path / "state.npz", ORACLE)
     for name in ("batch.parquet", "batch.arrows", "batch.jsonl"):
-        with pytest.raises(ValueError, match="no regular file"):
+        with pytest.raises(ValueError, match="not a regular file"):
             aggregate(tmp_path / name, ORACLE)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         aggregate([], ORACLE, checkpoint=tmp_path / "state.npz")
 
 

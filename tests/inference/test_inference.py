@@ -384,7 +384,7 @@ def test_a_difference_by_hand(monkeypatch):
     assert frame.columns.tolist() == ["difference", "low", "high", "interval", "p_value"]
     assert frame.loc["a", "difference"] == pytest.approx(0.1)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"needs pandas\. Run: pip install 'sklearn_ldp\[data\]'"):
+    with pytest.raises(ImportError, match=r"needs pandas\. Run pip install 'sklearn_ldp\[data\]'"):
         change.to_frame()
 
 

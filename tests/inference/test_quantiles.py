@@ -92,7 +92,7 @@ def test_only_bins_with_ends_have_quantiles(domain):
     d = Domain.of(domain).size
     estimate = FrequencyEstimate([np.full(d, 1 / d)], domain)
     for ask in (lambda one: quantiles(one, [0.5]), lambda one: one.mean(), lambda one: one.std()):
-        with pytest.raises(ValueError, match="bins between bounds"):
+        with pytest.raises(ValueError, match="bins with bounds"):
             ask(estimate)
 
 

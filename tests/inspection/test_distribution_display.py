@@ -70,7 +70,7 @@ REFUSED = {
     "no bins": (
         lambda raw: {"estimate": FrequencyEstimate(TRUTH[None], range(8))},
         ValueError,
-        "bins between bounds",
+        "bins with bounds",
     ),
     "two single estimates": (
         lambda raw: {"estimate": raw[[0, 0]]},

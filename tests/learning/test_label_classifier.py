@@ -882,7 +882,7 @@ def test_reports_of_an_oracle_are_no_labels():
     model = LabelDPClassifier(epsilon=2.0, classes=[0, 1], random_state=0).fit(X, y)
     for read in (model.privatize, lambda y: model.fit(X, y), lambda y: model.score(X, y)):
         with pytest.raises(
-            ValueError, match="got reports that are already randomized. For reports use input"
+            ValueError, match="got reports that are already randomized. For reports, use input"
         ):
             read(reports)
     assert model.score(X, np.asarray(reports)) < 1  # negative control: whoever means it

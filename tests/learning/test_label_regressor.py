@@ -203,7 +203,7 @@ def test_weights_and_other_regressors():
 @pytest.mark.parametrize(
     ("y", "options", "match"),
     [
-        ([1.0, 50.0], {"bounds": BOUNDS}, "outside of its bounds"),
+        ([1.0, 50.0], {"bounds": BOUNDS}, "outside of the bounds"),
         ([[1.0, 2.0], [3.0, 4.0]], {"bounds": BOUNDS}, "one number per user"),
         ([1.0, np.nan], {"bounds": BOUNDS}, "NaN"),
         ([1.0, 2.0], {"bounds": (3, 1)}, "bounds"),
@@ -223,7 +223,7 @@ def test_reports_are_no_labels():
     reports = model.privatize(y)
     for read in (model.privatize, lambda y: model.fit(X, y), lambda y: model.score(X, y)):
         with pytest.raises(
-            ValueError, match="got reports that are already randomized. For reports use input"
+            ValueError, match="got reports that are already randomized. For reports, use input"
         ):
             read(reports)
     assert model.score(X, np.asarray(reports) % 40) < 1  # negative control: whoever means it

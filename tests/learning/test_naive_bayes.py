@@ -337,6 +337,6 @@ def test_reports_are_no_labels():
     X, y = np.arange(400).reshape(200, 2) % 3, np.arange(200) % 2
     reports = GRR(2.0, categories=[0, 1], random_state=0).privatize(y)
     model = LDPNaiveBayes(4.0, domains={0: 3, 1: 3}, classes=[0, 1], random_state=0)
-    with pytest.raises(ValueError, match="For reports use oracle\\(\\).aggregate and fit_tables"):
+    with pytest.raises(ValueError, match="For reports, use oracle\\(\\).aggregate and fit_tables"):
         model.fit(X, reports)
     assert model.fit(X, np.asarray(reports)).n_samples_seen_ == 200  # negative control

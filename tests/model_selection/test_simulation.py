@@ -268,7 +268,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"queries": groups([0, 1])}, "queries are for 2 categories"),
         ({"queries": {"top": top_k(7)}}, "top_k"),
         ({"metrics": "rmse"}, "metric"),
-        ({"n_repeats": 0}, "n_repeats >= 1"),
+        ({"n_repeats": 0}, "n_repeats= to be an integer >= 1"),
         ({"random_state": None}, "random_state"),
     ],
 )

@@ -91,7 +91,7 @@ def test_contract_and_proof_of_epsilon():
     """The package's own oracles are checked in test_common."""
     check_oracle(RandomQuestion())
     for other in (ItemOracle(), LocalMean(), ColumnOracle()):
-        with pytest.raises(TypeError, match="one category each.*check_table"):
+        with pytest.raises(TypeError, match="one category per user.*check_table"):
             check_oracle(other)
 
 
@@ -144,7 +144,7 @@ class Unequal(QuestionChannel):
         (Negated, "`supports` and `count_support` disagree"),
         (Rolled, "the mean of simulated estimates"),
         (Halved, "the variance of simulated estimates"),
-        (InColumns, "a file refuses .* integer per line, got .*; reports of one field have shape"),
+        (InColumns, "a file refuses .* integer per line, got .*If a report is one integer"),
         (Unequal, "estimator's q=.* reports on the value 0 support 1 with"),
     ],
 )

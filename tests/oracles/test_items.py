@@ -196,7 +196,7 @@ SECRET = "not for logs"
         ([], "at least 1 sample"),
         (iter([["a"]]), "only once"),
         ([list(range(10**4))], "unknown category"),
-        ([["a"] * 10**6] + [[]] * 300, "fewer users at a time"),
+        ([["a"] * 10**6] + [[]] * 300, "pass the users in several calls of partial_fit"),
     ],
 )
 def test_what_is_no_set_is_refused_and_changes_nothing(X, fault):
@@ -278,7 +278,7 @@ def test_a_memo_is_of_the_set(method, tmp_path):
     for i, names in enumerate((["a", "b"], ["b", "a"], NAMES, NAMES[::-1])):
         assert client.report(names, collection_round=f"{i}").shape[0] == 1
     assert client.spent == 8.0
-    with pytest.raises(ValueError, match="new to RepeatedClient"):
+    with pytest.raises(ValueError, match="new to this RepeatedClient"):
         client.report([], collection_round="9")
     twin = RepeatedClient(server, tmp_path / "memo", **given)
     reports = [twin.report([], collection_round="0"), client.report(["c"], collection_round="0")]
@@ -406,5 +406,5 @@ def test_clients_outside_python():
     client = oracle(random_state=None)
     assert '"kind": "items"' in client_module(client)
     assert "export function repeated" in client_module(client, epsilon_forever=4.0)
-    with pytest.raises(ValueError, match="no client for KeyValueOracle"):
+    with pytest.raises(ValueError, match="no client outside Python for KeyValueOracle"):
         client_module(KeyValueOracle(categories=NAMES))

@@ -84,11 +84,11 @@ def test_a_mapping_and_a_frame_are_the_same_and_a_rare_key_has_no_mean():
 @pytest.mark.parametrize(
     ("X", "fault"),
     [
-        ([{"a": 6}], "a number outside of its bounds -5 and 5 at position 0, which is not shown"),
-        ([{}, {"a": float("nan")}], "outside of its bounds -5 and 5 at position 1"),
+        ([{"a": 6}], "a number outside of the bounds -5 and 5 at position 0, which is not shown"),
+        ([{}, {"a": float("nan")}], "outside of the bounds -5 and 5 at position 1"),
         ([{"SECRET": 1}], "in the list of row 0, got an unknown category"),
-        ([{"a": "SECRET"}], "an item without a number"),
-        ([{"a": None}], "an item without a number"),
+        ([{"a": "SECRET"}], "an item whose value is not a number"),
+        ([{"a": None}], "an item whose value is not a number"),
         ([["a"]], "a mapping from items to numbers"),
         ({"a": 1}, "a mapping from items to numbers"),
         ([], "at least 1 sample"),

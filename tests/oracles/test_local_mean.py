@@ -240,9 +240,9 @@ def test_bounds_and_worst_cases_that_are_none(given, what):
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        (-1, "outside of its bounds 0 and 100 at position 1"),
-        (100.5, "outside of its bounds 0 and 100 at position 1"),
-        (np.inf, "outside of its bounds"),
+        (-1, "outside of the bounds 0 and 100 at position 1"),
+        (100.5, "outside of the bounds 0 and 100 at position 1"),
+        (np.inf, "outside of the bounds"),
         (np.nan, "NaN"),
         (None, "NaN"),
         ("old", "not a number"),

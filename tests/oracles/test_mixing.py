@@ -31,9 +31,9 @@ def test_clients_need_no_list(seed):
 
 
 def test_an_open_domain_cannot_be_estimated():
-    with pytest.raises(ValueError, match="list the categories to count in categories="):
+    with pytest.raises(ValueError, match="pass the list of categories to count as categories="):
         mixing(categories="open").aggregate([[0, 0]])
-    with pytest.raises(ValueError, match="list the categories to count in categories="):
+    with pytest.raises(ValueError, match="pass the list of categories to count as categories="):
         mixing(categories="open").fit(["a", "b"])
     with pytest.raises(ValueError, match="the domain is open: declare the list"):
         mixing(categories="open").true_frequencies(["a"])

@@ -224,7 +224,7 @@ def test_files_of_both_forms_are_read_and_added_up(form, never_packed):
     whole = clone(ORACLE).aggregate(np.concatenate([packed, others]))
     np.testing.assert_array_equal(server.estimate_.values, whole.estimate_.values)
     repeated = Aggregator(ORACLE).merge(tally_file(new, ORACLE, format=form))
-    with pytest.raises(RepeatedBatchError, match="seen the reports"):  # in whatever form
+    with pytest.raises(RepeatedBatchError, match="counted the reports"):  # in whatever form
         repeated.merge(tally_file(copy, ORACLE, format=form))
 
 

@@ -127,12 +127,12 @@ def test_domains_of_strings_are_equal_and_bring_strings_into_one_form():
         ({"alphabet": ""}, "different letters"),
         ({"alphabet": "ab\ud800"}, "different letters"),
         ({"alphabet": "ab", "code": {"a": 1}}, "got both"),
-        ({"alphabet": "ab", "max_length": 0}, "max_length= from 1"),
-        ({"alphabet": "ab", "max_length": True}, "max_length= from 1"),
+        ({"alphabet": "ab", "max_length": 0}, "max_length= to be an integer from 1"),
+        ({"alphabet": "ab", "max_length": True}, "max_length= to be an integer from 1"),
         ({"alphabet": "ab", "max_digits": 3}, "without code="),
-        ({"code": {"a": 1, "b": 0}}, "positive frequency"),
-        ({"code": {"ab": 1, "c": 1}}, "single letter"),
-        ({"code": {"a": 1}, "max_digits": 0}, "max_digits= from 1"),
+        ({"code": {"a": 1, "b": 0}}, "positive number for each letter"),
+        ({"code": {"ab": 1, "c": 1}}, "one character per key"),
+        ({"code": {"a": 1}, "max_digits": 0}, "max_digits= to be an integer from 1"),
         ({"alphabet": "e\N{ANGSTROM SIGN}"}, "normal form C"),
     ],
 )
@@ -178,7 +178,7 @@ def test_the_public_code_is_the_default():
     with pytest.raises(ValueError, match="another collection"):
         default.aggregate(other.privatize(["hónap"]))
     assert StringOracle(missing="report").privatize(["日本", None]).shape == (2, 3)
-    with pytest.raises(ValueError, match="outside of its alphabet"):
+    with pytest.raises(ValueError, match="outside of the alphabet"):
         default.privatize(["日本"])
 
 
@@ -195,7 +195,7 @@ def test_the_public_code_finds_words_of_other_languages(seed):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["ab", "aXb"], "(outside of|not in) its alphabet, .*position 1. .*missing=.report"),
+        (["ab", "aXb"], "(outside of|not in) the alphabet, .*position 1. .*missing=.report"),
         (["ab", ""], "empty or (has|contains).* at position 1"),
         (["ab", "a\0"], "at position 1"),
         (["ab", None], "missing"),
@@ -343,7 +343,7 @@ def test_files_and_checkpoints(tmp_path):
     collected = Aggregator(server)
     for path in paths:
         aggregate(path, collected)
-    with pytest.raises(ValueError, match="seen batch"):
+    with pytest.raises(ValueError, match="counted batch"):
         aggregate(paths[0], collected)  # a batch counts once
     collected.save(tmp_path / "state.npz")
     loaded = Aggregator.load(tmp_path / "state.npz", oracle(random_state=None))

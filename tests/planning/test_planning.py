@@ -269,7 +269,11 @@ def test_declared_domains():
         (ValueError, "sum to 1", {"frequencies": COUNTS}),
         (ValueError, "sum to 1", {"frequencies": TRUTH * np.nan}),
         (ValueError, "0.5 <= level < 1, got 95", {"level": 95}),
-        (ValueError, "depend on the true frequencies. Pass assumed", {"queries": top_k(2)}),
+        (
+            ValueError,
+            "depend on the true frequencies, which are unknown. Pass assumed",
+            {"queries": top_k(2)},
+        ),
         (ValueError, "epsilon", {"oracle": OUE(-1.0)}),
         (ValueError, "categories", {"n_categories": None}),
         *(
@@ -293,17 +297,17 @@ def test_numbers_of_users_that_are_refused(ask, bad):
 @pytest.mark.parametrize(
     ("message", "aims"),
     [
-        ("exactly one of rmse, overall_rmse, .*, detection, got none", {}),
+        ("exactly one of the arguments rmse, overall_rmse, .*, detection, got none", {}),
         ("exactly one of .*, got rmse, change", {"rmse": 0.1, "change": 0.1}),
         ("rmse must be a finite number > 0, got 0", {"rmse": 0}),
         ("mae must be a finite number > 0, got nan", {"mae": np.nan}),
         ("half_width must be a finite number > 0, got '1 %'", {"half_width": "1 %"}),
         ("needs more than 10\\*\\*300 users", {"half_width": 1e-300}),
         (
-            "are only for change=, order= or detection=. Leave .* with rmse=",
+            "only with change=, order= or detection=, got rmse=. Leave",
             {"rmse": 0.1, "power": 0.9},
         ),
-        ("are only for change=, order= or detection=", {"half_width": 0.1, "of": "users"}),
+        ("only with change=, order= or detection=", {"half_width": 0.1, "of": "users"}),
         ("half_width must be less than 1, .* got 5. .* 0.01 is a percentage", {"half_width": 5}),
         ("rmse must be less than 1, .* got 1.0", {"rmse": 1.0}),
         ("0.5 <= power < 1, got 0.05", {"change": 0.1, "power": 0.05}),
@@ -331,13 +335,13 @@ def test_an_aim_in_the_units_of_the_question():
         ("detection must be a finite number > 0, got -1", {"detection": -1}),
         ("of must be", {"change": 0.1, "of": "everybody"}),
         (
-            r"frequency of 0\.1 plus a difference of 0\.9 is impossible",
+            r"frequency of 0\.1 and a difference of 0\.9 are impossible",
             {"order": 0.9, "frequency": 0.1},
         ),
-        (r"frequency of 0 plus a difference of 1\.1 is impossible", {"change": 1.1}),
-        (r"plus a difference of 0\.2 is impossible", {"change": 0.2, "frequency": 0.9}),
-        ("is impossible", {"change": 0.2, "frequency": -0.1}),
-        ("with the frequency 0. Leave out", {"detection": 0.1, "frequency": 0.1}),
+        (r"frequency of 0 and a difference of 1\.1 are impossible", {"change": 1.1}),
+        (r"and a difference of 0\.2 are impossible", {"change": 0.2, "frequency": 0.9}),
+        ("are impossible together", {"change": 0.2, "frequency": -0.1}),
+        ("compares a frequency with 0. Leave out", {"detection": 0.1, "frequency": 0.1}),
     ],
 )
 def test_differences_that_are_refused(message, difference):
@@ -358,14 +362,16 @@ def test_two_frequencies_fit_into_a_distribution():
     std = math.sqrt(noise.answer_variance(difference, [0.55, 0.45])[0])
     power = stats.norm.cdf(0.1 * math.sqrt(500) / std - stats.norm.ppf(0.975))
     assert pair.power(500, order=0.1, of="users") == pytest.approx(power)
-    with pytest.raises(ValueError, match="frequency of 0.3 plus a difference of 0.1 is impossible"):
+    with pytest.raises(ValueError, match="frequency of 0.3 and a difference of 0.1 are impossible"):
         pair.power(100, order=0.1, frequency=0.3)
 
 
 def test_differences_are_between_single_categories():
     for given in ({"queries": GROUPS}, {"frequencies": TRUTH}):
         plan = Plan(OUE(), 8, **given)
-        with pytest.raises(ValueError, match="cannot plan a change, which is about single categ"):
+        with pytest.raises(
+            ValueError, match="cannot plan a change, because a change compares single categ"
+        ):
             plan.users_for(change=0.1)
         with pytest.raises(ValueError, match="cannot plan a detection"):
             plan.power(100, detection=0.1)
@@ -453,10 +459,13 @@ def test_a_learner_is_planned_by_its_oracle():
 @pytest.mark.parametrize(
     ("ask", "match"),
     [
-        (lambda mean: Plan(mean).power(100, detection=0.1), "between means is a change"),
-        (lambda mean: Plan(mean).power(100, change=1, frequency=0.1), "without frequency="),
-        (lambda mean: Plan(mean).detection_threshold(100), "no detection or detection_threshold"),
-        (lambda mean: Plan(mean, queries=np.eye(3)), "no queries for a mean"),
+        (lambda mean: Plan(mean).power(100, detection=0.1), "supports only change="),
+        (lambda mean: Plan(mean).power(100, change=1, frequency=0.1), "supports only change="),
+        (
+            lambda mean: Plan(mean).detection_threshold(100),
+            "no detection and no detection_threshold",
+        ),
+        (lambda mean: Plan(mean, queries=np.eye(3)), "does not support queries= for a mean"),
         (lambda mean: Plan(mean, 5), "Leave out n_categories"),
         (lambda mean: Plan(mean, frequencies=[0.5, -1]), "frequencies"),
     ],

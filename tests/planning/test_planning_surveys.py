@@ -136,14 +136,14 @@ def test_detection_thresholds_are_those_of_the_users_who_are_asked():
     [
         ("Leave out n_categories", {"n_categories": 5}),
         (
-            "'height', which is not the name of a column. Choose from 'sex', 'age', 'state'",
+            "'height', which is not the name of a column. Use one of the names 'sex', 'age'",
             {"frequencies": {"height": [1.0]}},
         ),
         (
-            "frequencies for each column, by name, got list. Pass a mapping",
+            "frequencies as a mapping from names of columns, got list. Pass a mapping",
             {"frequencies": [0.5, 0.5]},
         ),
-        ("queries for each column, by name", {"queries": groups([0, 1])}),
+        ("queries as a mapping from names of columns", {"queries": groups([0, 1])}),
         ("must have shape", {"frequencies": {"age": [1]}}),
         ("Declare the categories", {"oracle": ColumnOracle()}),
     ],

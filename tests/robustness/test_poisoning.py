@@ -223,7 +223,11 @@ def test_gains_of_what_is_no_list_of_categories():
         (RangeOracle(1.0, categories=300), {}, 'cannot compute .* RangeOracle.*attack="input"'),
         (LocalMean(1.0, bounds=(0, 1)), {"n_targets": 2}, "from 1 to 1"),
         (LocalMean(1.0, bounds=(0, 1)), {"attack": "assigned"}, "LocalMean draw none"),
-        (LocalMean(1.0, bounds=(0, 1)), {"n_categories": 3}, "LocalMean declares its domain"),
+        (
+            LocalMean(1.0, bounds=(0, 1)),
+            {"n_categories": 3},
+            "LocalMean, which declares its own domain",
+        ),
         (StringOracle(1.0, alphabet=""), {}, "got the alphabet"),
     ],
 )
@@ -291,7 +295,7 @@ def test_gain_refuses():
             poisoning_gain(GRR(), 0.1, n_targets, n_categories=5)
     with pytest.raises(ValueError, match="attack must be"):
         poisoning_gain(GRR(), 0.1, 1, n_categories=5, attack="random")
-    with pytest.raises(TypeError, match="needs an oracle such as OLH"):
+    with pytest.raises(TypeError, match="needs an oracle or a survey"):
         poisoning_gain("olh", 0.1, 1)
     with pytest.raises(ValueError, match="categories"):
         poisoning_gain(GRR(), 0.1, 1)

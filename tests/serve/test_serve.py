@@ -373,13 +373,13 @@ GIVEN = "--categories domain.txt --folder kept"
         ("--step 5", "--step must be at least 10, got 5"),
         (
             f"{GIVEN} --max-items 2 --oracle olh",
-            "sets, for which there is only one oracle. Omit --oracle",
+            "--oracle cannot be combined with --max-items",
         ),
-        ("--port 70000", "--port must be from 0 to 65535, got 70000. Choose another."),
-        ("--port -1", "--port must be from 0 to 65535, got -1. Choose another."),
-        ("--folder x", "serve needs --categories FILE and --folder FOLDER"),
-        (f"{GIVEN} --oracle projective-geometry-response", "There is no client for"),
-        (f"{GIVEN} --open --oracle grr", "--open needs --oracle olh, got grr"),
+        ("--port 70000", "--port must be from 0 to 65535, got 70000. Pass another port."),
+        ("--port -1", "--port must be from 0 to 65535, got -1. Pass another port."),
+        ("--folder x", "needs either --categories FILE and --folder FOLDER"),
+        (f"{GIVEN} --oracle projective-geometry-response", "There is no client outside Python for"),
+        (f"{GIVEN} --open --oracle grr", "--open works only with --oracle olh, got --oracle grr"),
         ("--categories none.txt --folder kept", "none.txt: No such file"),
     ],
 )
@@ -399,7 +399,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(tmp_path, monkeypatch
     options = f"{GIVEN} --port 0 --oracle grr --round 2026-11 --epsilon".split()
     assert main(["serve", *options, "1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is of another collection: epsilon 2.0 instead of 1.0. Choose another --folder" in line
+    assert "is of another collection: epsilon 2.0 instead of 1.0. Pass another --folder" in line
     (kept / "salt").write_bytes(b"")
     assert main(["serve", *options, "2"]) == 1
     (line,) = capsys.readouterr().err.splitlines()

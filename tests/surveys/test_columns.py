@@ -211,8 +211,8 @@ def test_values_that_are_refused_change_nothing(X, message):
     ("parameters", "message"),
     [
         ({"domains": "auto"}, "has no columns yet"),
-        ({"domains": [2, 3]}, "Pass a mapping"),
-        ({"domains": {}}, "Pass a mapping"),
+        ({"domains": [2, 3]}, "needs domains= to be a mapping"),
+        ({"domains": {}}, "needs domains= to be a mapping"),
         ({"domains": {"sex": 1, "age": 5}}, "in the column 'sex', needs at least 2 categories"),
         ({"domains": {"sex": "open"}}, "needs a list of categories"),
         ({"oracle": {"wage": GRR()}}, "got oracle for 'wage', which is not one of its columns"),

@@ -114,7 +114,7 @@ def test_columns_are_drawn_with_the_probabilities_of_the_survey(tmp_path):
 
 def test_records_that_are_refused_spend_nothing(tmp_path):
     client = SurveyClient(survey(), tmp_path / "memo.json", question="census")
-    with pytest.raises(ValueError, match=f"the column '{client.column}', which is missing"):
+    with pytest.raises(ValueError, match=f"the column '{client.column}', got dict without"):
         client.report({"height": 1})
     with pytest.raises(ValueError, match=f"in the column '{client.column}'") as caught:
         client.report(dict.fromkeys(DOMAINS, "SECRET"))
@@ -141,11 +141,11 @@ def test_memos_of_the_first_releases_are_refused(has_digest, tmp_path):
     }
     text, path = sealed(memo) if has_digest else json.dumps(memo), tmp_path / "memo.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="of an older SurveyClient: it belongs to no question"):
+    with pytest.raises(ValueError, match="of an older SurveyClient, which has no question"):
         SurveyClient(survey(), path, question="census")
     assert path.read_text() == text
     path.write_text(text.replace("client 1", "client 3"))
-    with pytest.raises(ValueError, match="is the memo of a newer SurveyClient"):
+    with pytest.raises(ValueError, match="is the memoization file of a newer SurveyClient"):
         SurveyClient(survey(), path, question="census")
 
 
@@ -169,7 +169,7 @@ def memo(tmp_path):
 def test_memos_of_another_question_are_refused(memo, changes, weights, question):
     path, entries = memo
     path.write_text(sealed({**entries, **changes}))
-    with pytest.raises(ValueError, match="is the memo of another question, survey"):
+    with pytest.raises(ValueError, match="is the memoization file of another question, survey"):
         SurveyClient(survey(weights=weights), path, question=question)
 
 
@@ -207,7 +207,9 @@ FORGED = {
 def test_forged_memos_are_refused(memo, forge):
     path, entries = memo
     path.write_text(forge(entries))
-    with pytest.raises(ValueError, match=r"memo\.json is not the memo of .* or it is damaged"):
+    with pytest.raises(
+        ValueError, match=r"memo\.json is not the memoization file of .* or it is damaged"
+    ):
         SurveyClient(survey(), path, question="census")
 
 
@@ -217,7 +219,7 @@ def test_forged_memos_are_refused(memo, forge):
     ids=["one column", "tables"],
 )
 def test_other_oracles_are_refused(oracle, tmp_path):
-    with pytest.raises(TypeError, match="asks each user for one column"):
+    with pytest.raises(TypeError, match="in which each user reports one column"):
         SurveyClient(oracle, tmp_path / "memo.json", question="census")
 
 
@@ -232,7 +234,7 @@ def test_seeds_and_pipes_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             SurveyClient(survey(), tmp_path / "pipe", question="census")
 
 
@@ -258,11 +260,11 @@ def test_a_memo_that_went_away_is_not_made_anew(tmp_path):
     whole = json.loads(path.read_text())
     path.unlink()
     for ask in (client.report, client.renew):
-        with pytest.raises(ValueError, match="has been deleted, or another file is in its place"):
+        with pytest.raises(ValueError, match="was deleted or replaced by another file"):
             ask(RECORD)
     del whole["sha256"]
     path.write_text(sealed({**whole, "part": (whole["part"] + 1) % 3}))
-    with pytest.raises(ValueError, match="has been deleted, or another file is in its place"):
+    with pytest.raises(ValueError, match="was deleted or replaced by another file"):
         client.report(RECORD)
 
 

@@ -1,4 +1,4 @@
-"""A collection in progress: it adds up batches of reports and counts each batch exactly once."""
+"""The Aggregator, which adds up batches of reports and counts each batch exactly once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Refusal(NamedTuple):
     batch_id : str
         The batch's id, or the name of its file if the id could not be read.
     reason : str
-        The message of the error.
+        The message of the error that refused the batch.
     """
 
     batch_id: str
@@ -44,22 +44,22 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """Summary of a collection: its counted, repeated and refused batches.
+    """Numbers of the reports and batches of a collection that were counted, ignored and refused.
 
     Parameters
     ----------
     configuration : dict
         The collection's configuration, see :func:`report_configuration`.
     n_samples : int
-        Number of reports.
+        Number of reports that were counted.
     n_batches : int
         Number of batches that were counted.
     n_repeats : int
         Number of repeated batches that were ignored.
     n_refused : int
-        Number of refusals.
+        Number of batches that were refused.
     refused : tuple of Refusal
-        The last refusals (at most 1000), with their reasons.
+        The batches that were refused last (at most 1000), with the reasons.
     shard_sizes : tuple of int
         Number of reports in each shard.
     """
@@ -83,37 +83,40 @@ class CollectionSummary:
 class Aggregator:
     """Add up batches of reports and count each batch exactly once.
 
-    An oracle adds up all reports that it receives. An aggregator also keeps a ledger: each batch
-    has an id and is counted once, even if it is sent several times. If the oracle's clients cannot
-    have made a batch, the aggregator refuses the whole batch, and only adds an entry to the
-    summary. The counts are exact integers that do not depend on the order of the batches. Several
-    threads may share an aggregator and call all of its methods: each report counts once, and each
-    result is a snapshot. A forked process has its own copy.
+    An oracle adds up all reports that it receives. An aggregator also stores a ledger, which is the
+    list of the batches that were counted. Each batch has an id and is counted once, even if it is
+    sent several times. If a batch contains a report that no client of the oracle can send, the
+    aggregator refuses the whole batch and records the refusal in its summary. The counts are exact
+    integers that do not depend on the order of the batches. Several threads may call the methods of
+    one aggregator: each report is counted once, and each result is a snapshot. A forked process has
+    its own copy.
 
     Privacy: costs none.
 
     Parameters
     ----------
     oracle : oracle or Protocol
-        Unfitted, with declared categories; the aggregator keeps a copy.
+        An unfitted oracle with declared categories, of which the aggregator makes a copy; or its
+        protocol.
     collection_round : str, default=""
-        Name of the collection. Files of another round are refused.
+        Name of the collection. Files with another name are refused.
     on_repeat : {"raise", "ignore"}, default="raise"
-        How to treat a batch that was seen before. With either setting, the aggregator refuses a
-        batch with the id of an earlier batch and other reports, a batch with the reports of an
-        earlier batch and a new id, and a file of posted lines that has grown.
+        Whether to raise an error for a batch that was counted before, or to ignore the batch. In
+        either case, the aggregator refuses a batch with the id of an earlier batch but different
+        reports, and a batch with the reports of an earlier batch but a new id. It also refuses a
+        file of reports as clients post them if the file has grown since it was counted.
     caps : Caps, default=None
-        Limits on batches and their sources. If None, there are no limits.
+        Limits on the sizes of batches and on their sources. If None, there are no limits.
     key : bytes, default=None
-        A secret of at least 16 bytes. With a key, checkpoints and tallies are signed, and the
-        aggregator refuses checkpoints and tallies that the key has not signed. Reports that are
-        passed to `add` are trusted.
+        A secret of at least 16 bytes. If there is a key, the aggregator signs its checkpoints and
+        tallies, and refuses checkpoints and tallies without a signature of the key. Reports that
+        are passed to `add` have no signature and are trusted.
 
     Raises
     ------
     ValueError
-        If the oracle's domain is unknown, if the oracle already contains reports, or if the key is
-        too short.
+        If the categories of the oracle are not declared, if the oracle already contains reports, or
+        if the key is too short.
 
     See Also
     --------
@@ -165,14 +168,14 @@ class Aggregator:
 
     # -- adding -------------------------------------------------------------------------------
     def add(self, reports: Any, batch_id: str) -> Self:
-        """Add a batch of reports, unless it was added before.
+        """Add a batch of reports. Each batch is counted once.
 
         Parameters
         ----------
         reports : array-like, Arrow stream, or iterator of arrays or streams
             Reports from the oracle's `privatize`.
         batch_id : str
-            Name of the batch; the sender must use the same name each time it sends the batch.
+            Name of the batch. If a sender sends a batch again, the name must be the same.
 
         Returns
         -------
@@ -182,44 +185,44 @@ class Aggregator:
         Raises
         ------
         RefusedBatchError
-            If a report cannot come from the oracle, if plain reports support more or fewer
-            categories than reports of its clients (see the oracle's `aggregate`), or if the batch
-            was seen before. This is a ValueError.
+            If a report cannot come from the oracle; if the reports have no attached protocol and
+            support clearly more or fewer categories than expected for this epsilon (see the
+            oracle's `aggregate`); or if the batch was counted before. This is a ValueError.
         """
         with self._recording(batch_id):
             self._commit(count_batch(reports, self._protocol, batch_id))
         return self
 
     def merge(self, other: Aggregator | Tally) -> Self:
-        """Add the sums of another server or of a worker.
+        """Add the batches that another server or a worker has added up.
 
         Parameters
         ----------
         other : Aggregator or Tally
-            Sums of the same collection; they are not modified. Let one server read a file of posted
-            lines that grows. If two servers read such a file while it grows, lines are counted
-            twice, because each server digests lines with its own key and tallies do not reveal
-            them.
+            The sums of batches of the same collection; `other` is not modified. A file of reports
+            as clients post them may grow, and only one server should read such a file. If two
+            servers read it while it grows, reports are counted twice, because a server cannot
+            compare its reports with the reports of another server.
 
         Returns
         -------
         self : object
-            The aggregator itself, with the batches of `other` added; the refusals of `other` are
-            not copied.
+            The aggregator itself, with the batches of `other` added. The list of refused batches of
+            `other` is not copied.
 
         Raises
         ------
         RefusedBatchError
-            If `other` belongs to another collection, if its sums contradict its batches, if it is
-            not signed with the key, or if one of its batches was seen before (with
-            ``on_repeat="ignore"``: if some of its batches were seen before, but not all). This is a
-            ValueError.
+            If `other` belongs to another collection; if its sums contradict the numbers of reports
+            of its batches; if this aggregator has a key that has not signed `other`; or if one of
+            the batches was counted before. With ``on_repeat="ignore"``, `other` is ignored if all
+            of its batches were counted before, and refused if only some were. This is a ValueError.
         """
         tally = other.tally() if isinstance(other, Aggregator) else other
         if not isinstance(tally, Tally):
             raise TypeError(
-                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}. "
-                "Use add(..) for reports."
+                f"Aggregator.merge needs an Aggregator or a Tally, got {type(other).__name__}. To "
+                "add reports, use Aggregator.add."
             )
         with self._recording(next(iter(tally.ledger), "a tally without batches")):
             tally.refuse_unsigned(self._key)
@@ -228,7 +231,7 @@ class Aggregator:
         return self
 
     def note_refusal(self, batch_id: str, reason: str | Exception) -> None:
-        """Record a batch that was refused elsewhere, for example by a reader of files.
+        """Add a refused batch to the summary, for example a file that could not be read.
 
         Parameters
         ----------
@@ -243,9 +246,10 @@ class Aggregator:
             self._refusals.append(refusal)
 
     def _is_known(self, header: Header) -> bool:
-        """Whether a file is a repeat, from its header; raise unless repeats are ignored.
+        """Return whether a file can be skipped because its header shows that it was counted before.
 
-        Return False if the header is not enough to decide. Refuse a file beyond a cap.
+        Return False if the header is not enough to decide. Raise RefusedBatchError if the number of
+        reports violates a limit, or if the batch was counted before and repeats are not ignored.
         """
         batch_id = header.batch_id
         self._caps.refuse_size(batch_id, header.n_samples)
@@ -256,7 +260,10 @@ class Aggregator:
             return is_known and self._is_repeat(Ledger({batch_id: header.n_samples}, {}))
 
     def _is_repeat(self, batches: Ledger) -> bool:
-        """Whether all batches were seen before; raise unless such repeats are ignored."""
+        """Return whether all batches were counted before and are to be ignored.
+
+        Return False if none was counted before. Otherwise raise RefusedBatchError.
+        """
         seen = self._held.ledger.repeats(batches)
         if not seen:
             return False
@@ -270,7 +277,7 @@ class Aggregator:
 
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
-        """Record the refusal of a batch in the summary, and raise it again."""
+        """Record a RefusedBatchError of the `with` block in the summary, and raise it again."""
         try:
             yield
         except RefusedBatchError as error:
@@ -278,7 +285,11 @@ class Aggregator:
             raise
 
     def _commit(self, tally: Tally) -> None:
-        """Add a tally as a whole: ledger and counts change together, even if Ctrl-C interrupts."""
+        """Add a tally, unless all of its batches are repeats.
+
+        The sums and the list of counted batches change together, even if Ctrl-C interrupts the
+        call.
+        """
         with lock_of(self):
             if self._is_repeat(tally.ledger):
                 return
@@ -301,48 +312,56 @@ class Aggregator:
 
     @property
     def n_samples(self) -> int:
-        """Number of reports."""
+        """Return the number of reports that were counted."""
         return self._held.n_samples
 
     @property
     def batches(self) -> Mapping[str, int]:
-        """The ledger: a snapshot that maps the id of each batch to its number of reports."""
+        """Return the list of counted batches: a snapshot that maps ids to numbers of reports."""
         return self._held.ledger
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """The configuration of the collection, see :func:`report_configuration`."""
+        """Return the configuration of the collection, see :func:`report_configuration`."""
         return dict(self._protocol.configuration)
 
     @property
     def oracle_(self) -> Any:
-        """A fitted oracle (or survey) with the counts."""
+        """Return a copy of the oracle (or survey) that is fitted with all reports so far."""
         if self._oracle is None:
             raise AttributeError(
-                "An Aggregator of a protocol has no estimate. Create it from an oracle, or use "
-                "tally()."
+                "This Aggregator was created from a protocol, so it has no oracle and no "
+                "estimate. Create it from an oracle, or merge its tally() into an Aggregator "
+                "that has an oracle."
             )
         return self._oracle.__collector__().with_counts(self._held.counts)
 
     @property
     def estimate_(self) -> Any:
-        """The raw FrequencyEstimate of shape (1, d), with shards; an EstimateSet for a survey."""
+        """Return the raw estimate from all reports so far.
+
+        An oracle has a FrequencyEstimate of shape (1, d). It also contains the counts of each
+        shard, a random group of reports. A survey has an EstimateSet.
+        """
         if not self.n_samples:
-            raise ValueError("This Aggregator has no reports yet. Add a batch first.")
+            raise ValueError(
+                "This Aggregator has no reports yet, so it has no estimate. Call add or merge "
+                "first."
+            )
         return self.oracle_.estimate_
 
     def tally(self) -> Tally:
-        """Return the sums and the ledger, for merging them elsewhere.
+        """Return the sums and the list of counted batches, as a tally for another aggregator.
 
         Returns
         -------
         Tally
-            A snapshot of the present state, signed if there is a key.
+            A snapshot of the present state. It is signed if the aggregator has a key.
         """
         return without_order(self._held).signed(self._key)
 
     def summary(self) -> CollectionSummary:
-        """Return the numbers of collected and of refused reports, with the reasons.
+        """Return the numbers of reports and batches so far, and the refused batches with reasons.
 
         Returns
         -------
@@ -362,14 +381,16 @@ class Aggregator:
 
     # -- on disk ------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint atomically: as a whole, or not at all.
+        """Write the state to a file, a checkpoint, from which `load` restores the aggregator.
 
-        When this method returns, the file is complete and on disk. It is an uncompressed npz
-        archive that is read without pickle. Temporary files of killed processes are removed.
+        The file is written atomically: when this method returns, it is complete and on disk, and an
+        interrupted call leaves the old file unchanged. The format is an uncompressed npz archive
+        that is read without pickle. Temporary files of killed processes are removed.
 
-        One process at a time writes a checkpoint, and reports that another process has added are
-        never overwritten. An aggregator that has loaded or saved this file refuses to replace it if
-        another process has written it since. An aggregator that has done neither replaces it.
+        Only one process at a time can write a checkpoint. If this aggregator has loaded or saved
+        the file before, and another process has written the file since then, the method raises an
+        error instead of replacing the file. If this aggregator has neither loaded nor saved the
+        file, the method replaces an existing file.
 
         Parameters
         ----------
@@ -379,14 +400,14 @@ class Aggregator:
         Raises
         ------
         CheckpointError
-            If another process has written the file since it was loaded or saved here, or is using
-            it now. The file is then unchanged. This is a ValueError.
+            If another process has written the file since this aggregator loaded or saved it, or if
+            another process is using the file now. The file is then unchanged. This is a ValueError.
         """
         with lock_of(self, "save"), checkpoints.locked(Path(path), 0):
             self._write(path)
 
     def _write(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint that is already locked."""
+        """Write the checkpoint to a file. The caller must have locked the file before."""
         place = Path(path).resolve()
         with lock_of(self):
             state = checkpoints.Checkpoint(
@@ -410,14 +431,15 @@ class Aggregator:
         caps: Caps | None = None,
         key: bytes | None = None,
     ) -> Aggregator:
-        """Read a checkpoint that `save` wrote.
+        """Return an aggregator with the state in a checkpoint, which `save` has written.
 
         Parameters
         ----------
         path : path-like
             The file to read.
         oracle : oracle or Protocol
-            Unfitted, with the configuration of the checkpoint.
+            An unfitted oracle with the same parameters as the oracle of the saved aggregator; or
+            its protocol.
         collection_round : str, default=""
             Name of the collection.
         on_repeat : {"raise", "ignore"}, default="raise"
@@ -425,7 +447,7 @@ class Aggregator:
         caps : Caps, default=None
             As for the class. The limits do not apply to the batches in the checkpoint.
         key : bytes, default=None
-            As for the class. A checkpoint that the key has not signed is refused.
+            As for the class. A checkpoint without a signature of the key is refused.
 
         Returns
         -------
@@ -435,8 +457,9 @@ class Aggregator:
         Raises
         ------
         CheckpointError
-            If the file is damaged, cut short, of another collection or not signed with the key, or
-            if its sums contradict its batches. This is a ValueError.
+            If the file is damaged or truncated, if it belongs to another collection, if there is a
+            key that has not signed it, or if its sums contradict the numbers of reports of its
+            batches. This is a ValueError.
         """
         result = cls(
             oracle, collection_round=collection_round, on_repeat=on_repeat, caps=caps, key=key
@@ -453,7 +476,10 @@ class Aggregator:
 
     @classmethod
     def _open(cls, path: str | PathLike[str], oracle: Any, **options: Any) -> Aggregator:
-        """Return an aggregator with its state at `path`, whether the file exists yet or not."""
+        """Return the aggregator in the checkpoint at `path`.
+
+        If there is no file, return an empty one.
+        """
         try:
             result = cls.load(path, oracle, **options)
         except FileNotFoundError:
@@ -465,7 +491,8 @@ class Aggregator:
     def __getstate__(self) -> dict[str, Any]:
         if self._key is not None:
             raise TypeError(
-                "An Aggregator is not pickled with its key. Save a checkpoint, or send its tally()."
+                "An Aggregator with a key cannot be pickled, because the pickle would reveal the "
+                "key. Save a checkpoint with save(path), or send the result of tally()."
             )
         # A pickle is written after this returns, while other threads may add and save.
         with lock_of(self, "save"), lock_of(self):

@@ -1,4 +1,4 @@
-"""The header of a file of reports, and its comparison with the expected header."""
+"""The header of a file of reports, and its comparison with the protocol that a reader expects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POSTED = "posted/"  # prefix of the id of lines in the form in which clients pos
 
 @dataclass(frozen=True)
 class Header:
-    """Description of the batch in a file."""
+    """Description of the batch of reports in a file."""
 
     configuration: dict[str, Any]  # the result of :func:`report_configuration`
     batch_id: str  # name of the batch
@@ -32,20 +32,32 @@ class Header:
 
     @property
     def origin(self) -> str:
-        """The digest by which a ledger recognizes a repeated file, in hexadecimal digits."""
+        """Return the digest that identifies a repeated file, as hexadecimal digits."""
         return self.sha256
 
     def signed(self, key: Key | None) -> Header:
-        """Return the header with a signature if there is a key, otherwise return it unchanged."""
+        """Return a copy of the header with the signature of the key.
+
+        If there is no key, return the header unchanged.
+        """
         return self if key is None else replace(self, tag=key.tag("reports", self._content()))
 
     def refuse_unsigned(self, key: Key | None) -> None:
-        """Raise ValueError if there is a key that has not signed this header."""
+        """Raise ValueError unless the header has a valid signature of the key.
+
+        If there is no key, nothing is raised.
+        """
         if key is None or key.has_made(self.tag, "reports", self._content()):
             return
         if not self.tag:
-            raise ValueError("it is not signed, and this collection has a key: sign it with key=")
-        raise ValueError("it is signed with another key than this collection's, or was changed")
+            raise ValueError(
+                "the file is not signed, but this collection accepts only signed files. Pass the "
+                "key of the collection as key= to write_reports"
+            )
+        raise ValueError(
+            "the file is signed with another key than the key of this collection, or was changed "
+            "after it was signed. Write the file again with the key of the collection"
+        )
 
     def _content(self) -> bytes:
         return json.dumps({**vars(self), "tag": ""}, sort_keys=True).encode()
@@ -61,7 +73,11 @@ class Header:
 
 @dataclass(frozen=True)
 class PostedHeader(Header):
-    """Description of lines in the form in which clients post them, which have no header."""
+    """Header of a file of posted lines.
+
+    Posted lines are lines of JSON, each with a configuration and a report, as clients post them to
+    a server. Such a file contains no header, so the header is computed from the lines.
+    """
 
     place: str = ""  # digest of the path or address of their file; empty if there is no file
     # The ids that the file had when its number of lines was that of a batch in the ledger.
@@ -69,37 +85,44 @@ class PostedHeader(Header):
 
     @property
     def origin(self) -> str:
-        """The digest of the place, because posted lines contain no digest of the reports."""
+        """Return the digest of the path or address of the file.
+
+        In contrast to other files, a file of posted lines contains no digest of its reports.
+        """
         return self.place
 
 
 def parse_header(text: str | bytes) -> Header:
-    """Parse the result of `to_json`; raise ValueError for any other text."""
+    """Return the header in the text from `to_json`. Raise ValueError for any other text."""
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"its header has {len(text)} characters, at most {MAX_LENGTH} are read")
+        raise ValueError(
+            f"the header has {len(text)} characters, but at most {MAX_LENGTH} are allowed. Check "
+            "that the file was written by write_reports"
+        )
     try:
         content = json.loads(text, parse_constant=_no_constant)
         if content["format"] != FORMAT:
             raise ValueError("another format")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError(
-            "it contains no configuration of sklearn_ldp: damaged, or not written by write_reports"
+            "the file contains no configuration of sklearn_ldp, so either it is damaged or "
+            "write_reports has not written it. Write the file again with write_reports"
         ) from None
     if content.get("version") != VERSION:
         raise ValueError(
-            f"it is of format version {content.get('version')!r:.80}, but this release reads "
-            f"version {VERSION}"
+            f"the file has format version {content.get('version')!r:.80}, but this release reads "
+            f"only version {VERSION}. Read the file with the release of sklearn_ldp that wrote it"
         )
     configuration = content.get("configuration")
     batch = content.get("batch")
     if not isinstance(configuration, dict) or not isinstance(batch, dict):
-        raise ValueError("its header is damaged")
+        raise ValueError("the header is damaged. Copy or write the file again")
     n_samples = batch.get("n_samples")
     sha256 = batch.get("sha256")
     tag = batch.get("tag", "")
     are_texts = isinstance(sha256, str) and isinstance(tag, str)
     if type(n_samples) is not int or n_samples < 1 or not are_texts:
-        raise ValueError("its header is damaged")
+        raise ValueError("the header is damaged. Copy or write the file again")
     check_batch_id(batch.get("id"))
     return Header(configuration, batch["id"], n_samples, str(sha256), tag)
 
@@ -109,22 +132,28 @@ def _no_constant(name):
 
 
 def schema_header(metadata: dict[bytes, bytes] | None) -> Header:
-    """Return the header in a schema's metadata; raise ValueError if there is none."""
+    """Return the header in the metadata of an Arrow schema.
+
+    Raise ValueError if there is no header.
+    """
     return parse_header((metadata or {}).get(KEY, b"{}"))
 
 
 def refuse_other_configuration(theirs: dict[str, Any], protocol: Protocol) -> None:
-    """Raise ValueError if reports of this configuration do not belong to this protocol."""
+    """Raise ValueError unless a configuration is the configuration of the protocol's reports."""
     if difference := protocol.difference(theirs):
         raise ValueError(
-            f"its reports are of another collection: {difference}. Reports of two protocols cannot "
-            "be added up; read them with an oracle that has the configuration of their clients' "
-            "oracle."
+            f"the reports are reports of another collection: {difference}. Reports with different "
+            "configurations cannot be added up. Pass an oracle with the same parameters as the "
+            "oracle of the clients."
         )
 
 
 class ContentDigest:
-    """SHA-256 of columns of reports; it does not depend on how the columns are cut into pieces."""
+    """SHA-256 of columns of reports.
+
+    The columns are added in pieces, and the sizes of the pieces do not change the digest.
+    """
 
     # n_columns: number of columns.
 
@@ -133,22 +162,25 @@ class ContentDigest:
         self.n_samples = 0
 
     def add(self, columns: list[np.ndarray]) -> None:
-        """Add a piece: arrays from `to_columns`."""
+        """Add a piece of all columns: a list of arrays of equal length, from `to_columns`."""
         self.n_samples += len(columns[0])
         for sha, column in zip(self._columns, columns, strict=True):
             little = column.astype(column.dtype.newbyteorder("<"), copy=False)
             sha.update(np.ascontiguousarray(little).data)
 
     def hexdigest(self) -> str:
-        """The digest of all pieces."""
+        """Return the digest of all pieces so far, as 64 hexadecimal digits."""
         return hashlib.sha256(b"".join(sha.digest() for sha in self._columns)).hexdigest()
 
     def refuse_other(self, header: Header) -> None:
-        """Raise ValueError if the reports differ from the claims of the header."""
+        """Raise ValueError unless the reports have the number and the digest in the header."""
         if self.n_samples != header.n_samples:
             raise ValueError(
-                f"it is cut short or damaged: its header promises {header.n_samples} reports, "
-                f"it contains {self.n_samples}"
+                f"the file is damaged or truncated: the header promises {header.n_samples} "
+                f"reports, but the file contains {self.n_samples}. Copy or write the file again"
             )
         if header.sha256 and self.hexdigest() != header.sha256:
-            raise ValueError("it is damaged: its reports do not have the digest in its header")
+            raise ValueError(
+                "the file is damaged: the digest of the reports differs from the digest in the "
+                "header. Copy or write the file again"
+            )

@@ -1,4 +1,4 @@
-"""The ledger of a collection: the batches that were counted, and digests that identify copies."""
+"""The ledger of a collection: the list of counted batches, with digests that identify copies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ _ENOUGH_BITS = 128  # as in a digest: no two honest batches agree by chance
 
 
 class Entry(NamedTuple):
-    """A batch in a ledger: the number of earlier batches, its reports, and its digest or b""."""
+    """One batch in a ledger: its position, its number of reports, and its digest.
+
+    The position is the number of batches that were added before. The digest is empty if it is
+    unknown.
+    """
 
     place: int
     n_reports: int
@@ -39,11 +43,11 @@ class Entry(NamedTuple):
 
 
 class Ledger(Mapping[str, int]):
-    """Numbers of reports of the batches that were counted, by their ids; immutable.
+    """An immutable mapping from the ids of the counted batches to their numbers of reports.
 
-    A batch without a digest (bytes, by its id) is not compared with other batches of the same id.
-    Without a `rule`, the ledger compares only ids and digests, so it does not detect a copy under
-    another id.
+    A ledger also stores digests of the batches. If a batch has no digest, its reports are not
+    compared with the reports of other batches with the same id. If `rule` is None, the ledger
+    compares only batches with equal ids, so it does not detect a copy under another id.
     """
 
     # Ledgers that grow out of each other share these mappings, to which entries are only added. A
@@ -92,19 +96,23 @@ class Ledger(Mapping[str, int]):
         return repr(dict(self))
 
     def digest(self, batch: str) -> bytes:
-        """Return the digest of a batch; empty if it has none."""
+        """Return the digest of a batch. It is empty if the batch has no digest."""
         return self._by_id[batch].digest if batch in self else b""
 
     @property
     def digests(self) -> dict[str, bytes]:
-        """The digests of the batches that have one."""
+        """Return a dict from the ids of batches to their digests.
+
+        It lacks batches without a digest.
+        """
         return {batch: digest for batch in self if (digest := self._by_id[batch].digest)}
 
     def without_order(self, rule: CopyRule | None = None) -> Ledger:
-        """Return the part that may be stored: no digest reveals the order in which users came.
+        """Return a copy of the ledger without digests that could reveal the order of the users.
 
-        An attacker who knows nearly all reports of an array, or of posted lines, could find that
-        order by trying some. Other files were shuffled before.
+        The digest of the first reports depends on their order. An attacker who knows nearly all
+        reports of an array, or of lines that clients have posted, could find their order by trying.
+        This digest is removed for such batches. Other files were shuffled before, so it is kept.
         """
         digests = {
             batch: digest
@@ -116,26 +124,30 @@ class Ledger(Mapping[str, int]):
 
     # -- repeats ------------------------------------------------------------------------------
     def repeats(self, other: Ledger) -> list[str]:
-        """Return the batches of another ledger that are also in this ledger.
+        """Return the ids of the batches of another ledger that are also in this ledger.
 
-        Raise RepeatedBatchError if one of them had other reports, or may have had other reports.
+        Raise RepeatedBatchError if a batch has different reports in the two ledgers, or if it may
+        have different reports.
         """
         seen = [batch for batch in other if batch in self]
         for batch in seen:
             known, offered = self.digest(batch), other.digest(batch)
             if known and offered and known[:PIECE] != offered[:PIECE]:
-                text = f"This collection has seen batch {batch!r} before, with other reports. Only"
-                remedy = "those count. Ask the sender; if these are also right, give them a new id."
+                text = f"This collection has counted batch {batch!r} before, with other reports."
+                remedy = "Ask the sender. If the new reports are also valid, give them a new id."
                 raise RepeatedBatchError(f"{text} {remedy}", batch)
             is_telling = self._rule is None or self._rule.tells_in_any_order(self[batch])
             if batch.startswith(POSTED) and not is_telling and _is_namesake(known, offered):
-                text = f"batch {batch!r}, or one with as many reports of each kind, before"
-                remedy = "Leave it out if it is a copy, or else give the file another name"
-                raise _counted(batch, f"{text}, in a file of this name in another folder. {remedy}")
+                text = (
+                    f"batch {batch!r}, or a batch with as many reports of each value, before, in a "
+                    "file of this name in another folder. Leave it out if it is a copy, otherwise "
+                    "give the file another name"
+                )
+                raise _counted(batch, text)
         return seen
 
     def has_file(self, batch: str, file_sha256: str) -> bool:
-        """Whether a batch of this id came in a file with this digest in its header."""
+        """Return whether this batch was counted from a file with this digest in its header."""
         if batch not in self:
             return False
         digest = self.digest(batch)
@@ -143,12 +155,17 @@ class Ledger(Mapping[str, int]):
         return not digest or (len(file_digest) == PIECE and digest[_FILE] == file_digest)
 
     def refuse_grown(self, batch: str, prefixes: Iterable[str]) -> None:
-        """Raise RepeatedBatchError if the first lines of a file were counted (ids of prefixes)."""
+        """Raise RepeatedBatchError if the first lines of a file were already counted as a batch.
+
+        `prefixes` are the ids that the file had when it was shorter.
+        """
         known = next(filter(self.__contains__, prefixes), None)
         if known is not None:
-            text = f"the first {self[known]} of the lines of batch {batch!r} before"
-            remedy = "Put the lines after them into a file of another name"
-            raise _counted(batch, f"{text}, as batch {known!r}. {remedy}")
+            text = (
+                f"the first {self[known]} lines of batch {batch!r} before, as batch {known!r}. "
+                "Write the lines after them to a file with another name"
+            )
+            raise _counted(batch, text)
 
     def __add__(self, other: Ledger) -> Ledger:
         with lock_of(Ledger):  # if two ledgers grow out of this ledger, the second gets copies
@@ -168,19 +185,25 @@ class Ledger(Mapping[str, int]):
         return grown
 
     def _refuse_copy(self, batch: str, n_reports: int, digest: bytes) -> None:
-        """Raise RepeatedBatchError if other batches have the reports, or most posted lines."""
+        """Raise RepeatedBatchError if the reports of a batch were already counted under another id.
+
+        For lines that clients have posted, raise it if most of the lines were already counted.
+        """
         # Without digests of lines, it is unknown whether a file of posted lines has grown.
         place = digest[_FILE] if batch.startswith(POSTED) and len(digest) == N_BYTES else b""
         if (known := self._by_place.get(place)) is not None and known in self:
-            text = f"a file at the place of batch {batch!r} before, as batch {known!r}"
-            raise _counted(batch, f"{text}, and a tally does not reveal whether it has grown")
+            text = (
+                f"a file with the path of batch {batch!r} before, as batch {known!r}, and a tally "
+                "does not show whether the file has grown"
+            )
+            raise _counted(batch, text)
         if self._rule is None:
             return
         original = self._by_key.get(self._rule.key(digest, n_reports))
         if original is not None:
             text = f"the reports of batch {batch!r} before, as batch {original!r}"
-            remedy = "a report counts once. Leave it out (simulations: a seed for each batch)."
-            raise RepeatedBatchError(f"This collection has seen {text}: {remedy}", batch)
+            remedy = "each report counts once. Leave it out (simulations: use another seed)."
+            raise RepeatedBatchError(f"This collection has counted {text}: {remedy}", batch)
         shared = Counter(self._by_line[x] for x in lines_of(digest) if x in self._by_line)
         n_reports = sum(self[other] for other in shared)
         n_choices = len(self) ** len(shared)
@@ -203,53 +226,66 @@ class Ledger(Mapping[str, int]):
 
 
 def _is_namesake(known: bytes, offered: bytes) -> bool:
-    """Whether batches of one id came in files of different places, or from an unknown place."""
+    """Return whether two batches with the same id came from files in different places.
+
+    Also return True if one of the places is unknown.
+    """
     return bool(known and offered) and not (any(known[_FILE]) and known[_FILE] == offered[_FILE])
 
 
 def repeated(batches: list[str], n_others: int = 0) -> RepeatedBatchError:
-    """Return the error for batches that were seen before, together with other batches."""
+    """Return the error for batches that were already counted.
+
+    `n_others` is the number of other batches in the same tally, which cannot be separated from
+    them.
+    """
     more = f" and {len(batches) - 1} more" if len(batches) > 1 else ""
-    remedy = 'Leave the batch out, or ask to ignore repeats (on_repeat="ignore").'
+    remedy = 'Leave the batch out, or pass on_repeat="ignore" (--on-repeat ignore).'
     if n_others:
         remedy = (
-            f"It comes in one sum with {n_others} others, which cannot be separated. Count the "
-            "files of all servers in one `aggregate`, or merge a tally of each file (tally_file)."
+            f"Its tally also contains {n_others} other batches, which cannot be separated from it. "
+            "Pass the files of all servers to one call of `aggregate`, or merge one tally per file "
+            "(tally_file)."
         )
-    text = f"batch {batches[0]!r}{more} before: a report counts once"
-    return RepeatedBatchError(f"This collection has seen {text}. {remedy}")
+    text = f"batch {batches[0]!r}{more} before: each report counts once"
+    return RepeatedBatchError(f"This collection has counted {text}. {remedy}")
 
 
 def _counted(batch: str, description: str) -> RepeatedBatchError:
-    """Return the error for lines that may or may not be repeats; only their users know."""
-    text = f"This collection has counted {description}: a report counts once."
-    remedy = "Close a file before it is counted, and give each batch a file of its own."
+    """Return the error for lines of which some may have been counted already.
+
+    The package cannot decide which lines are repeats.
+    """
+    text = f"This collection has counted {description}. Each report counts once."
+    remedy = "Count a file only when it is complete, and write each batch to its own file."
     return RepeatedBatchError(f"{text} {remedy}", batch)
 
 
 class CopyRule(NamedTuple):
-    """The rule that distinguishes copies of a batch from other batches.
+    """The rule that decides whether a batch is a copy of another batch.
 
     Parameters
     ----------
     entropy : float
-        Collision entropy of a report, see :class:`Mechanism`.
+        Lower bound on the collision entropy of a report in bits, see :class:`Mechanism`.
     n_small : int
-        Maximum number of reports for a digest of the reports themselves instead of their sums.
+        Maximum number of reports of a batch whose digest is computed from its sorted reports
+        instead of their sums.
 
     Notes
     -----
     *Proof of the bound.* Let P_v be the distribution of the report of a user with value v, and let
-    its collision entropy be at least H. Then the sum of P_v(r)**2 over all reports r is at most
-    2**-H for all v. Two independent users have equal reports with probability sum_r P_v(r) P_w(r),
-    which is also at most 2**-H, by Cauchy and Schwarz. Users randomize independently. So the first
-    m reports of two batches are equal, position by position, with a probability of at most
-    2**-(m H), for any values and in any order that does not depend on the reports. The n reports of
-    two batches are equal in *some* order with a probability of at most n! 2**-(n H), because there
-    are n! orders.
+    its collision entropy be at least H for every v. Then the sum of P_v(r)**2 over all reports r is
+    at most 2**-H. The reports of two independent users with the values v and w are equal with
+    probability sum_r P_v(r) P_w(r). This is also at most 2**-H, by the Cauchy-Schwarz inequality.
+    Users randomize independently. So the first m reports of two batches are equal, position by
+    position, with a probability of at most 2**-(m H). This is true for all values, and for any
+    order that does not depend on the reports. The n reports of two batches are equal in *some*
+    order with a probability of at most n! 2**-(n H), because there are n! orders.
 
-    Sums have no such bound, even if two reports are rarely equal: each support count of two batches
-    of n users agrees with a probability of about 1 / n. So equal sums are not evidence of a copy.
+    Sums have no such bound, even if two reports are rarely equal. For example, the number of
+    reports that support a category is the same in two batches of n users with a probability of the
+    order of 1 / sqrt(n). So equal sums are not evidence of a copy.
     """
 
     entropy: float
@@ -264,21 +300,22 @@ class CopyRule(NamedTuple):
         return cls(entropy, min(n_small, n_first(entropy)))
 
     def key(self, digest: bytes, n_samples: int) -> bytes:
-        """Return the key of a batch.
+        """Return the bytes that identify the reports of a batch, so that copies can be found.
 
         Parameters
         ----------
         digest : bytes
-            The result of `Beginning.digest`; empty if it is unknown.
+            The digest of the batch from `Beginning.digest`; empty if it is unknown.
         n_samples : int
-            Number of reports of the batch.
+            Number of reports in the batch.
 
         Returns
         -------
         bytes
-            A key that two honest batches share with a probability of at most 2**-128. It is the
-            digest of all reports in any order, or the digests of the sums and of the first reports
-            in their order. It is empty if the batch is too small for either.
+            The identifier. Two batches of different users have the same identifier with a
+            probability of at most 2**-128. It is either the digest of the sorted reports, or the
+            digests of the sums and of the first reports in their order. It is empty if the batch
+            has too few reports for this probability.
         """
         in_order = min(n_samples, n_first(self.entropy)) * self.entropy
         if not digest or in_order < _ENOUGH_BITS:
@@ -288,37 +325,44 @@ class CopyRule(NamedTuple):
         return digest[: 2 * PIECE] if any(digest[PIECE : 2 * PIECE]) else b""
 
     def tells_in_any_order(self, n_samples: int) -> bool:
-        """Whether two batches of this size agree in any order only if one is a copy."""
+        """Return whether the sorted reports of a batch of this size identify the batch.
+
+        Two batches of different users then have equal sorted reports with a probability of at most
+        2**-128.
+        """
         return n_samples * self.entropy - math.lgamma(n_samples + 1) / math.log(2) >= _ENOUGH_BITS
 
     def tells_lines(self, n_shared: int, n_reports: int, n_choices: int) -> bool:
-        """Whether a batch shares more lines with other batches than chance explains.
+        """Return whether a batch shares more lines with other batches than is likely by chance.
 
         Parameters
         ----------
         n_shared : int
-            Number of its k = `N_LINES` digests of lines that the other batches also have. Fewer
-            than half count as none.
+            Number of digests of lines that the batch shares with other batches. A batch has k =
+            `N_LINES` digests. If fewer than half of them are shared, the result is False.
         n_reports : int
-            Number of reports m of the other batches.
+            Total number m of reports in the other batches.
         n_choices : int
-            Number of ways in which the other batches could have been chosen.
+            Number of ways in which the other batches can be chosen from all counted batches.
 
         Returns
         -------
         bool
-            True with a probability of at most 2**-40 for a batch of different users.
+            Whether lines are repeated. For a batch of different users, the result is True with a
+            probability of at most 2**-40.
 
         Notes
         -----
-        *Proof.* Two reports, or their digests, are equal with a probability of at most c. A batch
-        has n reports, and D of them are different. x given users of the batch have the reports of x
-        given users of the other batches with a probability of at most c**x, because these pairs are
-        independent. So C(n, x) (m c)**x bounds the expected number of choices of x different
-        reports that the other batches also have. The digests are keyed, so the k lowest are a
-        random sample of the D, and contain x given digests with a probability of C(k, x) / C(D, x).
-        The product is at most C(k, x) (2 m c)**x, if half of the reports are different. If many are
-        equal by chance, the bound is above 1.
+        *Proof.* The reports of two users, or the digests of these reports, are equal with a
+        probability of at most c. A batch has n reports, of which D are different. Choose x users of
+        the batch, and a user of the other batches for each of them. The x pairs have equal reports
+        with a probability of at most c**x, because the pairs are independent. So C(n, x) (m c)**x
+        bounds the expected number of sets of x different reports that the other batches also
+        contain. The digests are keyed, so the k lowest digests are a random sample of the D
+        digests. The sample contains a fixed set of x digests with a probability of C(k, x) / C(D,
+        x). The product of the two terms is at most C(k, x) (2 m c)**x, if at least half of the
+        reports are different. If many reports are equal by chance, c is so large that the bound is
+        above 1.
         """
         equal = 2 * max(n_reports, 1) * (2.0**-self.entropy + 2.0 ** (-8 * LINE))
         chosen = math.log2(math.comb(N_LINES, n_shared) * n_choices)
@@ -327,12 +371,18 @@ class CopyRule(NamedTuple):
 
 
 def n_first(entropy: float) -> int:
-    """Return the number of reports, from the beginning of a batch, that its digest uses."""
+    """Return the number of reports from which the digest of a batch's first reports is computed.
+
+    `entropy` is the collision entropy of a report in bits.
+    """
     return _SHORT_BEGINNING if entropy >= _TELLING_BITS else _BEGINNING
 
 
 def file_digest_of(sha256: str) -> bytes:
-    """Return the digest in a header as bytes; empty if there is no valid digest."""
+    """Return the hexadecimal digest in a header as bytes.
+
+    The result is empty if the text is not a valid digest.
+    """
     try:
         return bytes.fromhex(sha256)
     except ValueError:
@@ -340,15 +390,17 @@ def file_digest_of(sha256: str) -> bytes:
 
 
 class KnownLines(NamedTuple):
-    """The facts of a collection that readers of posted lines need.
+    """Facts about counted files of posted lines, which readers of such files need.
+
+    Posted lines are lines of JSON, each with a configuration and a report, as clients post them.
 
     Parameters
     ----------
     sizes : set of int
         Numbers of lines of the batches of posted lines that were counted.
     secret : bytes
-        Key of the digests of lines. Clients do not know it, so they cannot construct lines with low
-        digests in order to have honest files refused.
+        Key of the digests of lines. Clients do not have it. So a client cannot choose lines with
+        low digests, which would make the collection refuse files of honest clients.
     """
 
     sizes: set[int]
@@ -359,5 +411,9 @@ NO_LINES = KnownLines(set(), b"")
 
 
 def lines_of(digest: bytes, start: int = N_BYTES) -> list[bytes]:
-    """Return the digests of lines that the digest of a batch contains."""
+    """Return the digests of single lines, which are the end of the digest of a batch.
+
+    Only batches of lines that clients have posted have such digests. `start` is the position of the
+    first of them.
+    """
     return [digest[i : i + LINE] for i in range(start, len(digest), LINE)]

@@ -1,4 +1,4 @@
-"""Base class of the clients with a memoization file, and with one column per user."""
+"""Base class of the clients that store their reports in a file, the memoization file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _LOCK_SECONDS = 60.0  # a report needs milliseconds
 
 
 class BaseClient:
-    """One user of an oracle, or of a survey whose question is drawn once for the user."""
+    """A client of one user, which stores its reports in a memoization file.
+
+    If users of a survey report one column each, the client draws the user's column once.
+    """
 
     # The file is read without trusting it. A change is made under a lock, starts from the content
     # of the file at that time, and is on disk before `_changing` ends. So later clients see
@@ -49,14 +52,15 @@ class BaseClient:
         if not isinstance(question, str) or not question:
             raise ValueError(
                 f"{self._name} needs question= to be the name of the question, such as 'browser', "
-                f"got {'an empty text' if question == '' else type(question).__name__}."
+                f"got {'an empty text' if question == '' else type(question).__name__}. Pass the "
+                "name as a text."
             )
         self._is_stood_in = is_stood_in(missing, self._name)
         if getattr(source, "random_state", None) is not None:
             raise ValueError(
                 f"{self._name} refuses {type(source).__name__} with a random_state, because "
-                "predictable reports protect no user. Omit random_state. To simulate, use "
-                "privatize."
+                "predictable reports protect no user. Leave out random_state. To simulate "
+                "reports, use the oracle's privatize."
             )
         survey = _sha256(_text([question, survey_digest(self._protocol, **settings)]))
         self._head = {"format": self._form, "survey": survey}
@@ -71,27 +75,37 @@ class BaseClient:
         self._own_mark = entries[self._mark]
 
     def _new(self, coins: SecureCoins) -> dict[str, Any]:
-        """Return the entries of a new file; "part" is the number of the column drawn, or None."""
+        """Return the entries of a new file.
+
+        The entry "part" is the index of the drawn column or prefix, or None if nothing is drawn.
+        """
         mechanism = self._protocol.mechanism
         is_survey = isinstance(mechanism, SampledQuestions)
         return {"part": int(mechanism.draw_samples(1, coins)[0]) if is_survey else None}
 
     @property
     def column(self) -> Any:
-        """The column that this user is asked for; None if there are no columns to draw from."""
+        """Return the column that this user reports.
+
+        It is None if the oracle has no columns to draw from.
+        """
         columns = getattr(self._protocol.domain, "columns", None)
         return None if columns is None else list(columns)[self._part]
 
     # -- values and reports -------------------------------------------------------------------
     def _code(self, value: Any) -> np.ndarray:
-        """Return the code of a value, or of the column's value in a record, of shape (1,)."""
+        """Return the category code of a value as an array of shape (1,).
+
+        If the user reports a column, `value` is a mapping that contains the column.
+        """
         domain, name, column = self._protocol.domain, self._protocol.name, self.column
         if column is not None:
             domain, name = domain.columns[column], f"{name}, in the column {column!r},"
             if not hasattr(value, "keys") or not (self._is_stood_in or column in value):
                 raise ValueError(
-                    f"{self._name} reports on the column {column!r}, which is missing. Pass the "
-                    f"user's answers as a mapping of column to value, got {type(value).__name__}."
+                    f"{self._name} needs a mapping with an answer for the column {column!r}, got "
+                    f"{type(value).__name__} without this column. Pass the user's answers as a "
+                    "mapping of column to value."
                 )
             value = value.get(column)
         try:
@@ -105,7 +119,11 @@ class BaseClient:
         return self._protocol.mechanism.looked_at(codes, np.array([self._part]))
 
     def _row(self, report: np.ndarray) -> list[int]:
-        """Return a report of the oracle, or on the part, as integers for the file."""
+        """Return a report as a list of integers for the file.
+
+        If a column or prefix is drawn, the list begins with its index, and ends with zeros up to
+        the full length.
+        """
         numbers = np.ravel(report).tolist()
         if self._part is None:
             return numbers
@@ -113,13 +131,17 @@ class BaseClient:
         return [self._part, *numbers, *[0] * (width - 1 - len(numbers))]
 
     def _report(self, row: list[int]) -> np.ndarray:
-        """Return the report in the form that `privatize` returns."""
+        """Return the report in a list of integers from the file, in the form of `privatize`."""
         field, *more = self._protocol.mechanism.report_fields
         is_row = more or field.width is not None
         return self._protocol.mechanism.as_reports([row] if is_row else row)
 
     def _are_reports(self, rows: list[Any], part: int | None) -> bool:
-        """Whether rows of a file can be reports on the part; may also raise ValueError."""
+        """Return whether lists of integers from a file can be reports of this user.
+
+        `part` is the index of the user's column or prefix, or None. If a list cannot be a report,
+        the method may also raise ValueError.
+        """
         for row in rows:
             if type(row) is not list or part not in (None, *row[:1]):
                 return False
@@ -131,7 +153,10 @@ class BaseClient:
 
     # -- the file -------------------------------------------------------------------------------
     def _read(self) -> dict[str, Any]:
-        """Return the entries of this client's file. Callers do not change them."""
+        """Return the entries of the memoization file as a dict.
+
+        Callers must not change its lists.
+        """
         entries: dict[str, Any] = {}
         with suppress(FileNotFoundError):  # a link may have no file yet
             content = read_regular(self._path, _MAX_BYTES)
@@ -141,8 +166,9 @@ class BaseClient:
             entries = dict(known[1])
         if self._own_mark not in (None, entries.get(self._mark)):
             raise ValueError(
-                f"The memo of this {self._name} has been deleted, or another file is in its place, "
-                "so nothing is reported. Make a new client of the right file."
+                f"The memoization file of this {self._name} was deleted or replaced by another "
+                "file, so nothing is reported. Restore the file, or create a new client with the "
+                "path of the right file."
             )
         return entries
 
@@ -163,34 +189,42 @@ class BaseClient:
         if form_name == ours and version.isdecimal() and version != newest:
             if int(version[:9]) > int(newest):
                 description = (
-                    f"a newer {self._name}: install the release of sklearn_ldp that wrote it"
+                    f"a newer {self._name}. Install the release of sklearn_ldp that wrote it"
                 )
             else:
                 description = (
-                    f"an older {self._name}: it belongs to no question. Delete it, or name another "
-                    "file; further reports then spend epsilon again"
+                    f"an older {self._name}, which has no question. Delete the file, or use "
+                    "another file; further reports then spend epsilon again"
                 )
-            raise ValueError(f"{self._path} is the memo of {description}.")
+            raise ValueError(f"{self._path} is the memoization file of {description}.")
         if form != self._form or not is_whole:
             raise ValueError(
-                f"{self._path} is not the memo of a {self._name}, or it is damaged. Delete it only "
-                "if you accept that a new memo spends epsilon again."
+                f"{self._path} is not the memoization file of a {self._name}, or it is damaged. "
+                "Restore the file. Delete it only if you accept that new reports spend epsilon "
+                "again."
             )
         if survey != self._head["survey"]:
             raise ValueError(
-                f"{self._path} is the memo of another question, survey or oracle: no parameter may "
-                "change. Use one file per question; users spend epsilon in each."
+                f"{self._path} is the memoization file of another question, survey or oracle, or "
+                "a parameter has changed. Use the same parameters as before, or use another file "
+                "for each question; users spend epsilon in each file."
             )
         return entries
 
     def _is_fine(self, entries: dict[str, Any]) -> bool:
-        """Whether the entries of a file can belong to such a client; the digest has no key."""
-        # ValueError, KeyError, TypeError and AttributeError also mean that they cannot.
+        """Return whether the entries of a file can come from a client like this one.
+
+        They are checked, because anyone can compute the digest of the file. The errors ValueError,
+        KeyError, TypeError and AttributeError also mean that the entries are not valid.
+        """
         raise NotImplementedError
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, yield its entries (none without a file), and write changed entries."""
+        """Lock the file and yield its entries as a dict, which is empty if there is no file.
+
+        If the `with` block has changed the entries, they are written to the file.
+        """
         # Raises ValueError like `_read`, if another process does not release the file, or if the
         # file is full; OSError if it cannot be written. The file is then unchanged.
         with locked(self._path, _LOCK_SECONDS):
@@ -207,8 +241,9 @@ class BaseClient:
         content = f"{head[:-1]}, {text[1:]}".encode()
         if len(content) > _MAX_BYTES:
             raise ValueError(
-                f"{self._path} is full: it would have more than {_MAX_BYTES:,} bytes, so nothing "
-                "is reported or written. Use an oracle with smaller reports."
+                f"{self._path} would have more than {_MAX_BYTES:,} bytes, the maximum size of a "
+                "memoization file, so nothing is reported or written. Use an oracle with smaller "
+                "reports."
             )
         with replacing(self._path) as file:
             if hasattr(os, "fchmod"):  # missing on Windows before Python 3.13
@@ -217,7 +252,10 @@ class BaseClient:
         self._known = content, entries
 
     def _text_of(self, entries: dict[str, Any]) -> str:
-        """Return the result of `_text`; if a list has grown, encode only its new end."""
+        """Return the entries as JSON text.
+
+        If an item was appended to a list, only this item is encoded.
+        """
         for name, value in entries.items():
             known, text = self._written.get(name, (None, ""))
             if known and type(value) is list and value[: len(known)] == known:
@@ -230,14 +268,17 @@ class BaseClient:
 
 
 def is_stood_in(missing: Any, name: str) -> bool:
-    """Return whether a client reports a default value if there is no code for an answer."""
+    """Return whether a client sends a report of a default value for missing or unlisted answers.
+
+    Raise ValueError if `missing` is neither "error" nor "report".
+    """
     if missing not in ("error", "report"):
         raise ValueError(f'{name} needs missing="error" or missing="report", got another value.')
     return missing == "report"
 
 
 def survey_digest(protocol: Protocol, **settings: float) -> str:
-    """Return the digest of the settings that must not change, except for the round."""
+    """Return the SHA-256 digest of the configuration without its round, and of the settings."""
     configuration = {k: v for k, v in protocol.configuration.items() if k != "collection_round"}
     return _sha256(_text({**configuration, **settings}))
 

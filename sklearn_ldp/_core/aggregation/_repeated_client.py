@@ -1,4 +1,4 @@
-"""Clients for repeated collection, which store their reports and account for epsilon."""
+"""Clients for repeated collections, which store their reports and account for epsilon."""
 
 from __future__ import annotations
 
@@ -25,75 +25,81 @@ _LISTS = ("values", "permanent", "first", "rounds", "sent")
 
 
 class RepeatedClient(BaseClient):
-    """The client of one user in a repeated collection, for a value that may change.
+    """The client of one user who reports in several collection rounds, for a value that may change.
 
-    A user who reports in T rounds with `privatize` spends T times epsilon. This client draws a
-    *permanent* report when a value first occurs (memoization). In each round it sends that report
-    or, at random, a report that does not depend on the value. Each single report has exactly the
-    distribution of the oracle's reports, so nothing changes on the server.
+    If a user reports in T rounds with the oracle's `privatize`, the user spends T times epsilon.
+    This client draws a *permanent* report when a value first occurs, and stores it (memoization).
+    In each round it sends at random either the permanent report of the value, or a report that does
+    not depend on the value. Each single report has exactly the distribution of the oracle's
+    reports, so the server uses the plain oracle.
 
     Privacy: one report spends the oracle's epsilon, and any number of reports of one value spend at
-    most `epsilon_forever`. Reports of k values spend at most k times `epsilon_forever`. `spent` is
-    this total; it compares two histories whose values change, and return, in the same rounds.
-    *When* a value changes is not protected: no budget bounds how much the reports reveal about it.
+    most `epsilon_forever`. Reports of k values spend at most k times `epsilon_forever`. The
+    attribute `spent` is this total. The total protects *which* values a user had: it compares two
+    users whose values change, and return, in the same rounds. It does not protect *when* a value
+    changed, which the reports can reveal.
 
     Parameters
     ----------
     oracle : oracle, ColumnOracle, StringOracle or Protocol
-        The mechanism of a single report, over declared or open categories, without a
-        `random_state`. If users of a survey are asked for one column each, the column is drawn
-        once. If a user of a StringOracle is asked for a prefix or a level of a tree, it is also
-        drawn once, and values with the same answer count as one value.
+        The mechanism of a single report, with declared or open categories and without a
+        `random_state`. If each user of a survey reports one column, the column is drawn once for
+        all rounds. If each user of a StringOracle reports one prefix of the string, the length of
+        the prefix is also drawn once, and strings with the same prefix count as one value.
     memo : path-like
-        The memoization file, which stores the reports; created if missing. It is private, see the
-        notes.
+        The file in which the client stores its reports. It is created if it does not exist. It must
+        stay on the user's device, see the notes.
     question : str
-        Name of the question, such as "browser". The memoization file belongs to the question, so
-        another question needs another file.
+        Name of the question, such as "browser". Each question of a user needs its own file.
     epsilon_forever : float
-        Budget of all reports of one value together (epsilon_inf), at least the oracle's epsilon.
-        With twice the oracle's epsilon, about half of the rounds send the permanent report.
+        Total budget of all reports of one value (epsilon_inf), at least the oracle's epsilon. If it
+        is twice the oracle's epsilon, the client sends the permanent report in about half of the
+        rounds.
     max_epsilon : float, default=None
-        The maximum that all values may spend; a new value that would spend more is refused. If
-        None, there is no limit. You may change it later.
+        Maximum total budget of all values. If a new value would exceed it, the client raises an
+        error and sends nothing. If None, there is no maximum. You may change it later.
     fixed_part : bool, default=False
-        Whether one hash function serves all values, so that at most `hash_range_` values ever spend
-        epsilon. Use it if values change often. All reports of a user then contain the user's
-        function, so they are linkable even if the value changes.
+        Whether the client uses the same hash function for all values of the user. Then only hash
+        values spend epsilon, so the user spends at most `hash_range_` times `epsilon_forever`. Use
+        it if values change often. All reports of a user then contain the same hash function, so
+        they can be linked even if the value changes.
     missing : {"error", "report"}, default="error"
-        How to treat an answer that is missing or not listed. If users do not report then, their
-        absence reveals that. "report" sends a report of a default value: None if it is a category,
-        otherwise the last category; for strings, the last letter of the alphabet.
+        How to treat an answer that is missing or is not a category. "error" raises a ValueError. If
+        users do not report in this case, their absence reveals that the answer is missing. "report"
+        sends a report of a default value: None if it is a category, otherwise the last category;
+        for strings, the last letter of the alphabet.
 
     Raises
     ------
     TypeError
-        If the reports do not have two likelihoods.
+        If `oracle` is not an oracle or a protocol, or if its reports cannot be memoized, because
+        the likelihood of a report takes more than two values.
     ValueError
-        If a budget is not valid, or `fixed_part` finds no hash function; if the oracle has a
-        `random_state`; or if the file is damaged, belongs to another question, oracle or version,
-        or stays locked by another process for a minute.
+        If a budget is not valid; if `fixed_part` is true and the oracle has no hash functions; if
+        the oracle has a `random_state`; or if the file is damaged, belongs to another question,
+        oracle or format version, or is locked by another process for a minute.
 
     See Also
     --------
-    SurveyClient : For values that hardly change: always the same report.
+    SurveyClient : For values that hardly change. It always sends the same report.
     sklearn_ldp.privacy.repeated_collection_risk : The information that repetition reveals.
 
     Notes
     -----
     A permanent report is a report of the oracle with exp(epsilon_forever) in place of exp(epsilon).
-    It is sent with the probability that gives a single report the oracle's distribution; published
-    parameters [1]_ waste budget for more than two values. Because the permanent report is sent
-    unchanged, its noise does not average out over rounds. With most oracles, the rounds of one user
-    can be linked without the user's name, and the round in which the value changed can be found. A
-    refusal is also visible, so choose `max_epsilon` such that refusals are rare.
+    The client sends it with a probability that gives each single report the oracle's distribution.
+    The parameters in [1]_ waste budget if there are more than two values. Because the permanent
+    report is sent unchanged, its noise does not average out over rounds. With most oracles, an
+    observer can link the rounds of one user without the user's name, and find the round in which
+    the value changed. The observer also sees when a client sends nothing because of `max_epsilon`,
+    so choose `max_epsilon` so large that this is rare.
 
     The file contains a keyed digest of each value, its permanent report, and the report of each
-    round. The key is in the file, so an attacker with the file can try all values of a small
-    domain. The file is on disk before a report is returned, so a crash never spends epsilon twice,
-    and several processes may share the file. If a file is lost or copied, new permanent reports
-    spend epsilon again. A running client refuses the file of another user in place of its own; a
-    new client cannot detect whose file it is.
+    round. The key is in the file, so an attacker who has the file can try all values of a small
+    domain. The file is written to disk before a report is returned, so a crash never spends epsilon
+    twice. Several processes may share the file. If a file is lost, or if two devices continue from
+    copies of it, new permanent reports spend epsilon again. A running client raises an error if its
+    file is replaced by the file of another user; a new client cannot detect whose file it is.
 
     References
     ----------
@@ -135,7 +141,8 @@ class RepeatedClient(BaseClient):
     ) -> None:
         if not hasattr(oracle, "protocol"):
             raise TypeError(
-                f"RepeatedClient needs a frequency oracle or Protocol, got {type(oracle).__name__}."
+                "RepeatedClient needs a frequency oracle or a Protocol, got "
+                f"{type(oracle).__name__}. Pass for example OLH(epsilon, categories=categories)."
             )
         self._chains = chains_of(oracle.protocol(), epsilon_forever, fixed_part)
         self._most_values = most_values(max_epsilon, epsilon_forever)
@@ -147,20 +154,27 @@ class RepeatedClient(BaseClient):
     # -- privacy accounting ---------------------------------------------------------------------
     @property
     def n_values(self) -> int:
-        """Number of values (with a fixed part, of hash values) that have a permanent report."""
+        """Return the number of values that have a permanent report.
+
+        With `fixed_part`, it is the number of hash values that have one.
+        """
         return len(self._read()["values"])
 
     @property
     def spent(self) -> float:
-        """The epsilon that all reports have spent, by any client with this file.
+        """Return the total epsilon that all reports of clients with this file have spent.
 
-        It bounds the information about *which* values the user had, not about when they changed.
+        The total bounds the information about *which* values the user had. It does not bound the
+        information about when they changed.
         """
         return self.n_values * self._forever
 
     @property
     def history(self) -> dict[str, float]:
-        """The epsilon that each round has added to `spent`, in the order of their first reports."""
+        """Return a dict that maps each round to the epsilon by which it increased `spent`.
+
+        The rounds are in the order of their first reports.
+        """
         entries = self._read()
         is_first = set(entries["first"])
         return {name: self._forever * (i in is_first) for i, name in enumerate(entries["rounds"])}
@@ -171,41 +185,44 @@ class RepeatedClient(BaseClient):
 
     # -- reporting ------------------------------------------------------------------------------
     def report(self, value: Any, *, collection_round: str) -> Reports:
-        """Return the user's report of a round.
+        """Return the user's report for a collection round.
 
         Privacy: spends `epsilon_forever` if the value is new, otherwise nothing.
 
         Parameters
         ----------
         value : object, or mapping of column to value
-            The user's value. For a survey, the user's values; only the value of `column` is used.
-            If there already is a report of the round, the argument is ignored.
+            The user's value. For a survey, it is a mapping, of which only the value of `column` is
+            used. If the round already has a report, the argument is ignored.
         collection_round : str
-            Name of the round. Each round has one report.
+            Name of the round. Each round has one report, and a second call returns it again.
 
         Returns
         -------
         Reports of shape (1,) or (1, width)
-            One report with its round attached, in the form of ``oracle.privatize([value])``.
+            One report in the form of ``oracle.privatize([value])``, with the name of the round
+            attached.
 
         Raises
         ------
         TypeError
-            If the round is not a string.
+            If `collection_round` is not a string.
         ValueError
-            If the value is not in the domain or would spend more than `max_epsilon`; if the
-            protocol is of another round; or if a program other than a client has changed the file,
-            or the file is full, or stays locked by another process. Then nothing is spent or
-            written. The same is true after an OSError.
+            If the value is not in the domain; if the total budget would exceed `max_epsilon`; if
+            the client was created from the protocol of another round; or if the file was changed by
+            another program, is full, or is locked by another process for a minute. After any error,
+            also an OSError, nothing is spent or written.
         """
         if not isinstance(collection_round, str):
             raise TypeError(
-                f"collection_round must be text, got {type(collection_round).__name__}."
+                f"collection_round must be a text, got {type(collection_round).__name__}. Pass "
+                "the name of the round, such as 'may'."
             )
         if self._protocol.collection_round not in ("", collection_round):
             raise ValueError(
-                f"This RepeatedClient is of the round {self._protocol.collection_round!r} alone. "
-                "Reports of two rounds cannot be added up, so make a client of the other round."
+                "This RepeatedClient was created from a protocol of the round "
+                f"{self._protocol.collection_round!r}, so it cannot report in another round. "
+                "Create a client from the oracle or from the protocol of the other round."
             )
         with self._changing() as entries:
             if collection_round not in entries["rounds"]:
@@ -215,7 +232,10 @@ class RepeatedClient(BaseClient):
         return reports_of(self._report(row), self._protocol.protocol(collection_round))
 
     def _add_round(self, entries: dict[str, Any], code: np.ndarray, collection_round: str) -> None:
-        """Draw the report of a round; a number in "sent" refers to a permanent report."""
+        """Draw the report for a round and append it to the entries of the file.
+
+        The list "sent" contains the integers of the report, or the index of a permanent report.
+        """
         coins = SecureCoins()
         function = entries["function"]
         chain = self._chains[self._part or 0]
@@ -228,9 +248,10 @@ class RepeatedClient(BaseClient):
         if digest not in entries["values"]:
             if len(entries["values"]) >= self._most_values:
                 raise ValueError(
-                    f"This value is new to RepeatedClient, after {len(entries['values'])} others. "
-                    "It would spend more than max_epsilon, so nothing is reported or written. "
-                    "Leave this round out."
+                    "This value is new to this RepeatedClient, which has "
+                    f"{len(entries['values'])} earlier values. The total budget would exceed "
+                    "max_epsilon, so nothing is reported or written. Skip this round, or create "
+                    "the client with a larger max_epsilon=."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
@@ -281,17 +302,20 @@ class RepeatedClient(BaseClient):
 
 
 def _are_below(numbers: list[Any], high: int) -> bool:
-    """Whether all items are integers that are at least 0 and less than `high`."""
+    """Return whether all items are integers that are at least 0 and less than `high`."""
     return all(type(number) is int and 0 <= number < high for number in numbers)
 
 
 def _append(entries: dict[str, Any], **added: Any) -> None:
-    """Append to lists by replacing them, because the lists of a memo must not be changed."""
+    """Append an item to each named list of the entries.
+
+    The lists are replaced by new lists, because earlier readers of the entries share the old lists.
+    """
     entries.update({name: [*entries[name], item] for name, item in added.items()})
 
 
 def asks_one_part(mechanism: object) -> bool:
-    """Whether each user is asked for one column of a survey, or for one prefix of strings."""
+    """Return whether each user reports one column of a survey, or one prefix of a string."""
     return (
         isinstance(mechanism, SampledQuestions)
         and mechanism.views is None
@@ -300,26 +324,31 @@ def asks_one_part(mechanism: object) -> bool:
 
 
 def chains_of(protocol: Protocol, epsilon_forever: float, fixed_part: bool) -> list[Chain]:
-    """Return the chain of an oracle, or of each part that a user may be asked for."""
+    """Return a list with the `Chain` of the mechanism.
+
+    A `Chain` draws permanent reports and reports of a round. If each user reports one column or
+    prefix, the list contains one `Chain` for each column or prefix.
+    """
     mechanism: Any = protocol.mechanism
     own = mechanism.mechanisms if asks_one_part(mechanism) else [mechanism]
     chains = [Chain(part, protocol.epsilon, epsilon_forever) for part in own]
     if fixed_part and not any(chain.has_functions for chain in chains):
         raise ValueError(
-            f"{protocol.name} has no hash function that could be fixed. Leave fixed_part out, "
-            "or use OLH."
+            f"{protocol.name} has no hash function, so fixed_part=True has no effect. Leave out "
+            "fixed_part, or use OLH."
         )
     return chains
 
 
 def most_values(max_epsilon: Any, epsilon_forever: float) -> float:
-    """Return the maximum number of values that may spend their budget."""
+    """Return the maximum number of values whose permanent reports `max_epsilon` can pay for."""
     if max_epsilon is None:
         return math.inf
     if not isinstance(max_epsilon, Real) or not epsilon_forever <= float(max_epsilon) < math.inf:
         raise ValueError(
-            f"Argument max_epsilon must be None, or finite and at least epsilon_forever, "
-            f"{epsilon_forever:g}, which the first value spends; got {max_epsilon!r}."
+            "max_epsilon must be None, or a finite number that is at least "
+            f"epsilon_forever={epsilon_forever:g}; got {max_epsilon!r}. Pass a larger "
+            "max_epsilon, because the first value already spends epsilon_forever."
         )
     # Computed with decimals as they are written, so that three times 0.1 is not above 0.3.
     maximum = Fraction(repr(float(max_epsilon)))
@@ -327,46 +356,46 @@ def most_values(max_epsilon: Any, epsilon_forever: float) -> float:
 
 
 class SurveyClient(BaseClient):
-    """The client of one user in a repeated survey, with a fixed column and a fixed report.
+    """The client of one user in a repeated survey, which always sends the same report.
 
-    Privacy: making the client spends nothing. The first `report` spends epsilon of the whole
-    record. All further calls return the same report and spend nothing, even if the values have
-    changed. `renew` spends epsilon once more, on the same column.
+    Privacy: creating the client spends nothing. The first call of `report` spends the epsilon of
+    the survey. All further calls return the same report and spend nothing, even if the values have
+    changed. Each call of `renew` spends epsilon again, on the same column.
 
     Parameters
     ----------
     survey : ColumnOracle
-        Unfitted, with declared domains and without a `random_state`; each user is asked for one
-        column (``n_sampled=1``).
+        An unfitted survey with declared domains and without a `random_state`, in which each user
+        reports one column (``n_sampled=1``).
     memo : path-like
-        The memoization file, which stores the column and the report; created if missing. It is
-        private: a reader of the file learns the report, but not the values. Delete it if the device
-        should forget the user.
+        The file in which the client stores the drawn column and the report. It is created if it
+        does not exist. It must stay on the user's device, although it contains only the report and
+        not the values. Delete the file to remove the user's data from the device.
     question : str
-        Name of the question, such as "browser". The memoization file belongs to the question, so
-        another question needs another file.
+        Name of the question, such as "browser". Each question of a user needs its own file.
     missing : {"error", "report"}, default="error"
         As for :class:`RepeatedClient`.
 
     Raises
     ------
     TypeError
-        If `survey` is not a survey that asks each user for one column.
+        If `survey` is not a survey in which each user reports one column.
     ValueError
-        If the file is damaged, belongs to another question, survey or version, or stays locked by
-        another process for a minute; or if the survey has a `random_state`.
+        If the file is damaged, belongs to another question, survey or format version, or is locked
+        by another process for a minute; or if the survey has a `random_state`.
 
     See Also
     --------
-    RepeatedClient : For values that change: one permanent report per value.
-    sklearn_ldp.robustness.assigned_parts : Columns that the server assigns, not the user.
+    RepeatedClient : For values that change. It stores one permanent report per value.
+    sklearn_ldp.robustness.assigned_parts : The server assigns the column of each user.
 
     Notes
     -----
-    The reports of one user are equal. So the rounds of a user can be linked without the user's
-    name, and the round in which a report was renewed can be found; shuffling reports without tokens
-    makes this harder. A user who draws a new column in each round spends epsilon in each round. See
-    :class:`RepeatedClient` for the epsilon that a crash or a copy of the file spends.
+    All reports of one user are equal. So an observer can link the rounds of a user without the
+    user's name, and find the round in which the report was renewed. This is harder if reports have
+    no user tokens and are shuffled. The column is drawn once, because a user who reports another
+    column in each round spends epsilon in each round. :class:`RepeatedClient` describes the effects
+    of a crash and of a copied file.
 
     Examples
     --------
@@ -398,20 +427,23 @@ class SurveyClient(BaseClient):
         is_survey = isinstance(survey, BaseColumnSurvey)
         if not is_survey or not asks_one_part(survey.protocol().mechanism):
             raise TypeError(
-                "SurveyClient needs a survey that asks each user for one column, such as "
-                f"ColumnOracle(1.0, domains=domains), got {type(survey).__name__}."
+                "SurveyClient needs a survey in which each user reports one column, got "
+                f"{type(survey).__name__}. Pass for example ColumnOracle(1.0, domains=domains)."
             )
         super().__init__(survey, memo, question, missing)
 
     @property
     def n_reports(self) -> int:
-        """Number of reports made by any client with this file; each report spent epsilon."""
+        """Return the number of reports that clients with this file have made.
+
+        Each of them spent epsilon.
+        """
         return self._read()["n_reports"]
 
     def report(self, record: Mapping[Any, Any]) -> Reports:
-        """Return the user's report: a new report in the first call, and the same report later.
+        """Return the user's report, which the first call makes and later calls repeat.
 
-        Privacy: spends epsilon the first time.
+        Privacy: the first call spends epsilon.
 
         Parameters
         ----------
@@ -426,9 +458,9 @@ class SurveyClient(BaseClient):
         Raises
         ------
         ValueError
-            If the record has no valid value of the column, if a program other than a client has
-            changed the file, or if the file stays locked by another process. Then nothing is spent
-            or written. The same is true after an OSError.
+            If the record has no valid value for the column, if the file was changed by another
+            program, or if it is locked by another process for a minute. After any error, also an
+            OSError, nothing is spent or written.
         """
         return self._reported(record, False)
 
@@ -453,7 +485,10 @@ class SurveyClient(BaseClient):
         return f"SurveyClient(column={self.column!r}, n_reports={self.n_reports})"
 
     def _reported(self, record: Mapping[Any, Any], is_renewed: bool) -> Reports:
-        """Return the report in the file; a new report is in the file before it is returned."""
+        """Return the report in the file.
+
+        If there is no report, or if `is_renewed` is true, make a new report and write it first.
+        """
         with self._changing() as entries:
             if is_renewed or entries["report"] is None:
                 own = self._protocol.mechanism.mechanisms[self._part]

@@ -1,4 +1,7 @@
-"""Reports in files: each file is a shuffled batch with its configuration, id and digest."""
+"""Reading and writing files of reports.
+
+A file is a shuffled batch with its configuration and id.
+"""
 
 from __future__ import annotations
 
@@ -42,57 +45,60 @@ def write_reports(
     random_state: RandomState = None,
     key: bytes | None = None,
 ) -> str:
-    """Write a batch of reports to a file that describes them.
+    """Write a batch of reports to a file, with a description of the reports.
 
-    The schema's metadata contain the configuration of the oracle, the round, the batch's id, the
-    number of reports and their SHA-256 digest. So a reader can refuse reports of another
-    collection, and count a batch once even if it is sent several times. Integers are stored
-    exactly, in the smallest type; bits are packed.
+    The file contains the configuration of the oracle, the round, the id of the batch, the number of
+    reports and their SHA-256 digest. So a reader can refuse reports of another collection, and
+    count a batch once even if it is sent several times. Integers are stored exactly, in the
+    smallest integer type, and bits are packed into bytes.
 
     Privacy: costs none. Reports are shuffled, so their order reveals nothing about the order in
-    which users came. The order inside a report reveals nothing either, because every oracle makes
-    reports in canonical form.
+    which users came. If a report consists of several integers, their order reveals nothing either,
+    because every oracle writes them in a canonical order.
 
     Parameters
     ----------
     path : path-like or binary file
-        The file to write, atomically: it appears as a whole or not at all. An address such as
-        ``s3://bucket/a.parquet`` needs a driver, as for :func:`aggregate`, whose credentials come
-        from the environment.
+        The file to write. A path is written atomically: after an error, there is no new file. An
+        address such as ``s3://bucket/a.parquet`` needs a driver, as for :func:`aggregate`, which
+        reads the credentials from the environment.
     reports : array-like, Arrow stream, or iterator of arrays or streams
-        Reports from the oracle's `privatize`. Reports that arrive in pieces are stored in memory up
-        to 64 MB, or about three million reports, and beyond that in a temporary file (in the folder
-        of `tempfile`). The order of all reports is uniformly random in either case.
+        Reports from the oracle's `privatize`. If they arrive in pieces, up to 64 MB of them (about
+        three million reports) are stored in memory, and more are stored in a temporary file, in the
+        folder of the module `tempfile`. The order of the reports in the file is uniformly random in
+        either case.
     oracle : oracle or Protocol
-        Unfitted, with declared categories.
+        An unfitted oracle with declared categories, or its protocol.
     batch_id : str, default=None
-        Name of the batch. If None, draw a random name. A name computed from the reports would
-        reveal their order, in spite of the shuffle, to an attacker who knows most of them. So if
-        you write the same array twice, it makes two batches; name the batch if that can happen.
+        Name of the batch. If None, a random name is drawn. Two files of the same array then have
+        different names and are two batches, so pass a name if you may write the array twice. The
+        name is not computed from the reports, because it would reveal their original order to an
+        attacker who knows most of them.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
-        Parquet with zstd, an uncompressed Arrow IPC stream, or lines of JSON for debugging. "auto"
-        decides by the suffix of the name: ``.parquet``, ``.arrows`` (or ``.arrow``) or ``.jsonl``.
+        Format of the file: Parquet with zstd compression, an uncompressed Arrow IPC stream, or
+        lines of JSON for debugging. "auto" chooses the format by the suffix of the file name:
+        ``.parquet``, ``.arrows`` (or ``.arrow``) or ``.jsonl``.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the shuffle's randomness; None is the secure source.
+        Source of randomness of the shuffle. If None, use the secure source of the operating system.
     key : bytes, default=None
         The key of the collection, at least 16 bytes. It signs the configuration, the round, the id,
-        the number of reports and their digest (HMAC-SHA-256).
+        the number of reports and their digest (HMAC-SHA-256). If None, the file is not signed.
 
     Returns
     -------
     str
-        The batch's id.
+        The id of the batch.
 
     Raises
     ------
     RefusedBatchError
-        If a report cannot come from the oracle; if the support of plain reports shows another
-        epsilon (see the oracle's `aggregate`); or if Parquet compresses the reports to fewer bytes
-        than honest reports need, as happens with values that were not randomized, because readers
-        would refuse such a file. This is a ValueError. Then no file is written; discard the content
-        of a file that you had opened.
+        If a report cannot come from the oracle; if the reports have no attached protocol and
+        support clearly more or fewer categories than expected for this epsilon (see the oracle's
+        `aggregate`); or if Parquet compresses the reports to fewer bytes than randomized reports
+        need, for example because they are raw values (readers would refuse such a file). This is a
+        ValueError. No file is then written. If you passed an open file, discard its content.
 
     Examples
     --------
@@ -136,7 +142,10 @@ def _opened_to_write(path: Any) -> AbstractContextManager[Any]:
 
 
 def _add_checked(shuffle, reports, protocol):
-    """Check all reports of a batch, pass them on as columns, and return the columns' fields."""
+    """Check all reports of a batch and add them to a Shuffle as columns.
+
+    Return the descriptions of the columns.
+    """
     fields: list = []
     is_held = isinstance(reports, np.ndarray) and not isinstance(reports, np.memmap)
     try:
@@ -148,7 +157,7 @@ def _add_checked(shuffle, reports, protocol):
                 fields = report_fields(protocol, checked)
                 shuffle.add(to_columns(checked, fields), may_spill=not is_held)
         if not fields:
-            raise ValueError("there are no reports")
+            raise ValueError("there are no reports. Pass at least one report")
     except ValueError as error:
         raise RefusedBatchError(f"The batch is not written: {error}") from None
     return fields
@@ -162,7 +171,7 @@ def read_reports(
     format: str = "auto",
     key: bytes | None = None,
 ) -> Reports:
-    """Read a batch of reports that `write_reports` wrote.
+    """Return the reports in a file that `write_reports` wrote.
 
     Privacy: costs none.
 
@@ -171,7 +180,7 @@ def read_reports(
     path : path-like, bytes or binary file
         A file from `write_reports`.
     oracle : oracle or Protocol
-        Unfitted, with the same configuration as the clients' oracle.
+        An unfitted oracle with the same parameters as the clients' oracle; or its protocol.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
@@ -182,13 +191,14 @@ def read_reports(
     Returns
     -------
     Reports whose first axis is the users
-        The reports, as integers of the smallest suitable type, with their protocol attached.
+        The reports, as integers of the smallest possible type, with their protocol attached.
 
     Raises
     ------
     RefusedBatchError
-        If the reports are of another configuration or round, or if the file is damaged, cut short
-        or not a file of reports. This is a ValueError that states the difference.
+        If the reports have another configuration or round, if the file is damaged or truncated, if
+        it is not a file of reports, or if there is a key that has not signed it. This is a
+        ValueError that states the reason.
     """
     protocol = as_protocol(oracle, collection_round)
     pieces = _read(path, protocol, format, as_key(key))
@@ -203,33 +213,34 @@ def tally_file(
     format: str = "auto",
     key: bytes | None = None,
 ) -> Tally:
-    """Add up a file of reports: a pure function that a worker can call.
+    """Add up the reports in a file. This is a pure function that a worker can call.
 
     Memory is bounded for any number of reports. Privacy: costs none.
 
-    For lines in the form that clients post, a tally does not reveal whether their file has grown.
-    So an aggregator refuses two tallies of the same path, unless :func:`aggregate` reads the file
-    and compares its lines.
+    A file may also contain reports as clients post them, one per line, and such a file may grow.
+    Two tallies of the same file do not show whether lines were added between them. So an aggregator
+    refuses a second tally of the same path. Use :func:`aggregate` for such files, because it reads
+    and compares the lines.
 
     Parameters
     ----------
     path : path-like, bytes or binary file
         A file from `write_reports`.
     oracle : oracle or Protocol
-        Unfitted, with the same configuration as the clients' oracle.
+        An unfitted oracle with the same parameters as the clients' oracle; or its protocol.
     collection_round : str, default=""
         Name of the collection.
     format : {"auto", "parquet", "arrow", "jsonl"}, default="auto"
         As for `write_reports`.
     key : bytes, default=None
-        The key of the collection. A file that the key has not signed is refused, and the tally is
-        signed with the key.
+        The key of the collection. A file without a signature of the key is refused, and the tally
+        is signed with the key.
 
     Returns
     -------
     Tally
-        The tally of one batch, under the id in the file. Use ``+`` to add up tallies, or
-        :meth:`Aggregator.merge` to add one to an :class:`Aggregator`.
+        The sums of the reports, with the id of the batch from the file. Use ``+`` to add up two
+        tallies, or :meth:`Aggregator.merge` to add a tally to an :class:`Aggregator`.
 
     Raises
     ------
@@ -251,8 +262,10 @@ def count_source(
     is_known: Any = None,
     lines: Any = NO_LINES,
 ) -> Tally | None:
-    """Check and count a file like `tally_file`, for a protocol that exists already."""
-    # Return None, without reading the reports, if `is_known` is true for the header.
+    """Check and count the reports of a file, like `tally_file`.
+
+    Return None, without reading the reports, if `is_known` returns True for the header of the file.
+    """
     pieces = _read(path, protocol, form, key, is_known, lines.sizes)
     header, first = next(pieces, (None, None))
     if header is None:
@@ -262,7 +275,7 @@ def count_source(
 
 
 def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, Any]:
-    """Read the description of the reports in a file, but not the reports themselves.
+    """Return the description of the reports in a file, without reading the reports.
 
     Parameters
     ----------
@@ -274,21 +287,22 @@ def describe_reports(path: ReportSource, *, format: str = "auto") -> dict[str, A
     Returns
     -------
     dict
-        The `configuration` in the form of :func:`report_configuration`, `batch_id`, `n_samples`,
-        `sha256` and `tag`, the signature (empty if there is none). These are the sender's claims;
-        they are verified only when the reports are read.
+        The keys are `configuration` (the result of :func:`report_configuration`), `batch_id`,
+        `n_samples` (the number of reports), `sha256` (their digest) and `tag` (the signature, empty
+        if the file is not signed). The sender of the file has written these entries. They are
+        verified only when the reports are read.
 
     Raises
     ------
     RefusedBatchError
-        If the file's header cannot be read. This is a ValueError.
+        If the header of the file cannot be read. This is a ValueError.
     """
     header = read_header(path, format)
     return {field.name: getattr(header, field.name) for field in fields_of(Header)}
 
 
 def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: Any = ()) -> Header:
-    """Read the header of a file; if there is a key, it must have signed the header."""
+    """Return the header of a file. If there is a key, it must have signed the header."""
     # `sizes` are the numbers of lines of the batches of posted lines that were counted before.
     with _opened(path, form, key, sizes) as (header, _):
         return header
@@ -296,7 +310,10 @@ def read_header(path: Any, form: str = "auto", key: Key | None = None, sizes: An
 
 @contextmanager
 def _opened(path: Any, form: str, key: Key | None, sizes: Any) -> Iterator[tuple[Header, Callable]]:
-    """Yield the header of a file and the reader of its reports; every error names the file."""
+    """Yield the header of a file, and a function that reads the reports.
+
+    Every error in the `with` block is raised as a RefusedBatchError that names the file.
+    """
     source, form = open_source(path, form)
     try:
         place = os.fspath(path) if is_path(path) else ""
@@ -321,7 +338,10 @@ def _read(
     is_known: Callable[[Header], bool] | None = None,
     sizes: Collection[int] = (),
 ) -> Iterator[tuple[Header, np.ndarray]]:
-    """Yield pieces of reports in canonical form; compare the digest after the last piece."""
+    """Yield pairs of the header and a piece of the reports in canonical form.
+
+    After the last piece, raise ValueError if the digest of all pieces differs from the header.
+    """
     # Nothing is yielded if the batch is known, which is decided after reading its header.
     with _opened(path, form, key, sizes) as (header, read):
         if is_known is not None and is_known(header):
@@ -352,7 +372,7 @@ Columns = list[np.ndarray]
 
 
 class Shuffle(AbstractContextManager["Shuffle"]):
-    """Collect columns piece by piece, and return their rows in uniformly random order."""
+    """Collect reports piece by piece as columns, and return all reports in random order."""
 
     # Few rows are shuffled in memory. Many rows are dealt at random to the buckets of a temporary
     # file, and each bucket is shuffled by itself. Then all orders are equally likely, because this
@@ -374,7 +394,10 @@ class Shuffle(AbstractContextManager["Shuffle"]):
                 self._file.close()
 
     def add(self, columns: Columns, may_spill: bool) -> None:
-        """Add rows; they stay in memory if they may not go to a temporary file."""
+        """Add reports as columns of equal length.
+
+        They stay in memory if `may_spill` is false; otherwise they may go to a temporary file.
+        """
         self._held.append(columns)
         self._held_bytes += sum(column.nbytes for column in columns)
         self._held_bytes += _ORDER_BYTES * len(columns[0])
@@ -382,7 +405,10 @@ class Shuffle(AbstractContextManager["Shuffle"]):
             self._spill()
 
     def finish(self) -> Iterable[Columns]:
-        """Return the shuffled rows in pieces, which can be iterated more than once."""
+        """Return all reports in random order, as an iterable of pieces.
+
+        Each piece is a list of columns. The result can be iterated several times.
+        """
         if self._file is None:
             columns = self._joined()
             order = self._permutation(len(columns[0]))
@@ -411,19 +437,20 @@ class Shuffle(AbstractContextManager["Shuffle"]):
         return columns
 
     def _permutation(self, n: int) -> np.ndarray:
-        """Return a uniform permutation: the order of random 64-bit keys."""
+        """Return a uniformly random permutation of the integers from 0 to n - 1."""
         if self._rng is not None:
             return self._rng.permutation(n)
+        # The sorting order of random 64-bit keys.
         return np.argsort(SecureCoins().bytes(8 * n).view(np.uint64))
 
     def _buckets_of(self, n: int) -> np.ndarray:
-        """Return a bucket for each of n rows, chosen by one random byte each."""
+        """Return a random bucket, from 0 to 255, for each of n reports."""
         if self._rng is not None:
             return self._rng.integers(_N_BUCKETS, size=n, dtype=np.uint8)
         return SecureCoins().bytes(n)
 
     def _spill(self) -> None:
-        """Write the rows to the file, with the rows of a bucket together."""
+        """Write the reports in memory to the temporary file, sorted by random buckets."""
         columns = self._joined()
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -443,7 +470,10 @@ class Shuffle(AbstractContextManager["Shuffle"]):
                 place += int(m) * size
 
     def _read(self, places: list[tuple[int, int]]) -> np.ndarray:
-        """Return the rows of a bucket."""
+        """Return the reports of one bucket from the temporary file.
+
+        `places` lists the position and the number of bytes of each of the bucket's pieces.
+        """
         content = bytearray()
         for place, size in places:
             self._file.seek(place)

@@ -1,4 +1,4 @@
-"""Adding up sources batch by batch, locally or on a Dask cluster, with a checkpoint."""
+"""`aggregate` and `aggregate_dask` add up batches on one machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def aggregate(
     key: bytes | None = None,
     storage_options: dict[str, Any] | None = None,
 ) -> Aggregator:
-    """Add up batches of reports from any source, in constant memory.
+    """Add up batches of reports from files, folders, arrays or iterators, in constant memory.
 
     Privacy: costs none.
 
@@ -51,40 +51,43 @@ def aggregate(
     source : path-like, array-like, Arrow stream, or iterator
         One of these:
 
-        - a file from :func:`write_reports`, a folder of such files, which are read in the order of
-          their names, or a list of files and folders; each file is a batch, with the id in the
-          file;
-        - an address of object storage instead of a path, such as ``s3://bucket/folder``,
-          ``gs://...`` or ``memory://...``, which fsspec or pyarrow opens (extra ``storage``);
+        - a file from :func:`write_reports`, a folder of such files, or a list of files and folders;
+          each file is a batch and contains its id, and the files of a folder are read in the order
+          of their names;
+        - an address of object storage, such as ``s3://bucket/folder``, ``gs://...`` or
+          ``memory://...``, instead of a path; fsspec or pyarrow opens it (extra ``storage``);
         - an array (also memory-mapped), a list, or any object that streams Arrow columns, such as a
-          pandas, polars or Arrow table: one batch;
-        - an iterator of any of these, each of which is one batch; or of pairs of an id and a
-          batch.
+          pandas, polars or Arrow table; all of its reports are one batch;
+        - an iterator of files, arrays or tables as above, each of which is one batch; or an
+          iterator of pairs of an id and such a batch.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
     batch_id : str, default=None
-        Name of the batch, or of the stream, whose batches are then called ``name/0``, ``name/1``
-        and so on. Needed if `oracle` is an aggregator and the batches have no ids.
+        Name of the batch. If `source` is an iterator, its batches get the ids ``batch_id/0``,
+        ``batch_id/1`` and so on. It is needed if `oracle` is an aggregator and the batches have no
+        ids of their own. Files contain their ids, so leave it out for files.
     collection_round : str, default=""
         Name of the collection. Leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file that stores the state. It is created if missing. Otherwise the work resumes from it,
-        and batches that it contains are skipped. It is written from time to time, at the end, and
-        when the work is interrupted. Only one process at a time can use it.
+        A file that stores the counts and the list of counted batches. If the file exists, the work
+        resumes from its state, and batches that it contains are skipped. Otherwise the file is
+        created. It is written from time to time, at the end, and when the work is interrupted. Only
+        one process at a time can use it.
     checkpoint_seconds : float, default=10.0
         Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        How to treat a batch that was seen before. An aggregator has its own setting.
+        Whether to raise an error for a batch that was counted before, or to ignore the batch. An
+        aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a batch that is refused, or to record it in the summary and continue.
     lock_seconds : float, default=600.0
-        How long to wait for another process that uses the same checkpoint, in seconds. The work
-        then continues from the state that this process has saved.
+        How many seconds to wait if another process is using the same checkpoint. When the other
+        process has ended, the work continues from the state that it has saved.
     caps : Caps, default=None
-        Limits on batches and their sources. An aggregator has its own.
+        Limits on batches and their sources. An aggregator has its own limits.
     key : bytes, default=None
-        The key of the collection, at least 16 bytes. Files and checkpoints that the key has not
-        signed are refused. Arrays and tables have no signature and are trusted. An aggregator has
+        The key of the collection, at least 16 bytes. Files and checkpoints without a signature of
+        the key are refused. Arrays and tables have no signature and are trusted. An aggregator has
         its own key.
     storage_options : dict, default=None
         Options of fsspec's driver of the object storage, such as credentials. If None, the driver
@@ -93,15 +96,16 @@ def aggregate(
     Returns
     -------
     Aggregator
-        The aggregator that was passed, or a new one, with the batches added.
+        The aggregator that was passed as `oracle`, or a new aggregator, with the batches added.
 
     Raises
     ------
     RefusedBatchError
-        If a batch is refused; batches that were added before are kept. A file that cannot be read,
-        for example because it has vanished from a folder or a list, is also refused.
+        If a batch is refused. Batches that were added before it remain counted. A file that cannot
+        be read, for example because it was deleted meanwhile, is also refused.
     CheckpointError
-        If the checkpoint is damaged, of another collection, or in use by another process.
+        If the checkpoint is damaged, belongs to another collection, or is in use by another
+        process.
     FileNotFoundError
         If `source` is a path and nothing exists there.
 
@@ -151,16 +155,18 @@ def _collecting(
     on_refusal: str,
     **own_options: Any,
 ) -> Iterator[_Work]:
-    """Yield the work on an aggregator, with its checkpoint locked if there is a checkpoint.
+    """Yield a `_Work` object for the `with` block.
 
-    The checkpoint is also written when the work ends or is interrupted.
+    If there is a checkpoint, the work continues from it, and the file stays locked. The checkpoint
+    is also written when the work ends or is interrupted.
     """
     if on_refusal not in ("raise", "skip"):
         raise ValueError(f'on_refusal must be "raise" or "skip", got {on_refusal!r}.')
     if isinstance(oracle, Aggregator) and (checkpoint is not None or own_options != _OWN_OPTIONS):
         raise ValueError(
-            "An Aggregator has its own round, on_repeat, caps and key, and may contain more "
-            "reports than a checkpoint. Pass an oracle instead, or save the Aggregator yourself."
+            "An Aggregator has its own collection_round, on_repeat, caps and key, and cannot be "
+            "combined with checkpoint=. Leave out these arguments, and call save(path) of the "
+            "Aggregator; or pass an oracle instead of the Aggregator."
         )
     with nullcontext() if checkpoint is None else locked(Path(checkpoint), lock_seconds):
         if isinstance(oracle, Aggregator):
@@ -183,7 +189,7 @@ def _collecting(
 
 
 class _Work:
-    """An aggregator to which batches are added step by step, and its checkpoint if there is one."""
+    """An aggregator, to which batches are added one by one, and its checkpoint if there is one."""
 
     def __init__(
         self,
@@ -202,7 +208,10 @@ class _Work:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Suppress refusals if they are skipped. Then write the checkpoint if it is due."""
+        """Suppress a RefusedBatchError of the `with` block if refused batches are to be skipped.
+
+        The `with` block adds one batch. After it, the checkpoint is written if it is due.
+        """
         try:
             yield
         except RefusedBatchError:  # the refusal is already recorded
@@ -212,7 +221,7 @@ class _Work:
             self.save()
 
     def save(self) -> None:
-        """Write the checkpoint, if there is one and the state has changed."""
+        """Write the checkpoint if there is one and the state has changed since the last write."""
         if self._checkpoint is None:
             return
         summary = self.aggregator.summary()
@@ -225,11 +234,17 @@ class _Work:
 
 
 def _batches(source, prefix, is_named, storage_options):
-    """Yield names and batches; the name is None for a file, which contains its own id."""
+    """Yield pairs of a batch's id and its reports.
+
+    The id is None for a file, which contains its id.
+    """
     paths = _paths(source, storage_options)
     if paths is not None:
         if is_named:
-            raise ValueError("A file contains the id of its batch. Leave out batch_id.")
+            raise ValueError(
+                "Files of reports contain the ids of their batches, so batch_id= cannot be used "
+                "with files. Leave out batch_id."
+            )
         yield from ((None, path) for path in paths)
     elif not is_iterator(source):
         yield _name(prefix), source
@@ -246,7 +261,7 @@ def _batches(source, prefix, is_named, storage_options):
 
 
 def _paths(source, storage_options):
-    """Return the files of a path, or of a list of paths; None if the source is the reports."""
+    """Return the list of files if `source` is a path or a list of paths, otherwise None."""
     if is_path(source):
         paths = report_files(source, storage_options)
         if isinstance(paths[0], Path) and not os.path.lexists(paths[0]):
@@ -260,8 +275,9 @@ def _paths(source, storage_options):
 def _name(prefix):
     if prefix is None:
         raise ValueError(
-            "Each batch counts once, so these batches need a name. Pass batch_id, or pairs of id "
-            "and batch."
+            "An Aggregator needs an id for each batch, because it counts each batch once, but "
+            "these batches have no ids. Pass batch_id=, or an iterator of pairs of an id and a "
+            "batch."
         )
     check_batch_id(prefix)
     return prefix
@@ -306,11 +322,11 @@ def aggregate_dask(
 ) -> Aggregator:
     """Add up files of reports on a Dask cluster.
 
-    Each file is a task, :func:`tally_file`. Dask runs the tasks, and repeats tasks whose results
-    are lost with a worker. The ledger stays in this process, and the workers send their tallies to
-    it. The tallies are added in the order of the files, so the result is the same as for
-    :func:`aggregate`, whatever happens on the cluster. If a file's batch was counted before, only
-    its header is read.
+    Each file is a task of Dask: a worker calls :func:`tally_file` and sends the tally, which
+    contains the sums of the reports, to this process. If a worker stops, Dask repeats its tasks.
+    This process stores the list of counted batches and adds the tallies in the order of the files.
+    So the result is the same as the result of :func:`aggregate`, even if workers fail. If the batch
+    of a file was counted before, only the header of the file is read.
 
     Privacy: costs none.
 
@@ -319,42 +335,43 @@ def aggregate_dask(
     client : distributed.Client
         Client of the cluster (needs the extra ``dask``).
     files : path-like, or iterable of path-like
-        Files from :func:`write_reports`, under paths that the workers can open; or folders of such
-        files, which this process must also see.
+        Files from :func:`write_reports`, or folders of such files. The workers must be able to open
+        the paths, and this process must be able to list the folders.
     oracle : oracle, Protocol or Aggregator
         The oracle or protocol of the reports, or an aggregator to add them to.
     collection_round : str, default=""
         Name of the collection. Leave it empty for an aggregator, which has its own.
     checkpoint : path-like, default=None
-        A file on this machine that stores the state, as for :func:`aggregate`. The same call
-        resumes from it.
+        A file on this machine that stores the state, as for :func:`aggregate`. If the same call is
+        repeated, the work resumes from this state.
     checkpoint_seconds : float, default=10.0
         Minimum number of seconds between two checkpoints.
     on_repeat : {"raise", "ignore"}, default="raise"
-        How to treat a file whose batch was counted before, or occurs twice. An aggregator has its
-        own setting.
+        Whether to raise an error for a file whose batch was counted before, or to ignore the file.
+        An aggregator has its own setting.
     on_refusal : {"raise", "skip"}, default="raise"
         Whether to stop at a file that is refused, or to record it in the summary and continue.
     retries : int, default=3
-        How often Dask tries a file again after an error of the file system. A file that kills
-        workers is tried as often as Dask's setting ``allowed-failures`` permits, and then refused.
+        Maximum number of times that Dask repeats a task after an error of the file system. If
+        workers die while they read a file, Dask's setting ``allowed-failures`` limits the number of
+        repetitions, and the file is then refused.
     timeout : float, default=600.0
-        Number of seconds to wait for a file, while the files before it are finished. If None, wait
-        forever.
+        Maximum number of seconds to wait for the next file. Files are waited for in their order. If
+        None, there is no maximum.
     progress : bool, default=False
-        Whether to show progress on standard error.
+        Whether to print the progress to standard error.
     lock_seconds : float, default=600.0
-        How long to wait for another process that adds to the same checkpoint, in seconds.
+        How many seconds to wait if another process is using the same checkpoint.
     caps : Caps, default=None
-        Limits on batches and their sources. An aggregator has its own.
+        Limits on batches and their sources. An aggregator has its own limits.
     key : bytes, default=None
         The key of the collection, at least 16 bytes, as for :func:`aggregate`. The scheduler and
-        the workers receive it, and the workers sign their tallies.
+        the workers receive the key, and the workers sign their tallies with it.
 
     Returns
     -------
     Aggregator
-        The aggregator that was passed, or a new one, with the files added.
+        The aggregator that was passed as `oracle`, or a new aggregator, with the files added.
 
     Raises
     ------
@@ -362,13 +379,13 @@ def aggregate_dask(
         If a file is refused, or if the workers cannot read it after all retries; files that were
         added before are kept.
     TimeoutError
-        If a file is not finished in time, for example if no worker is left.
+        If a file is not finished within `timeout` seconds, for example because there is no worker.
     ConnectionError
-        If the scheduler has stopped, or was restarted and has lost the files.
+        If the scheduler has stopped, or was restarted and has lost the tasks.
 
     See Also
     --------
-    aggregate : The same on one machine.
+    aggregate : Add up files, arrays and streams on one machine.
 
     Examples
     --------
@@ -381,7 +398,10 @@ def aggregate_dask(
     Aggregator(OLH, 50000000 reports in 200 batches)
     """
     if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout must be a number of seconds above 0, or None, got {timeout!r}.")
+        raise ValueError(
+            "timeout must be a positive number of seconds, or None for no maximum; got "
+            f"{timeout!r}."
+        )
     places = [files] if is_path(files) else files
     paths = [str(path) for place in places for path in report_files(place)]
     with _collecting(
@@ -445,9 +465,10 @@ def aggregate_dask(
 def _in_order(
     client: Any, futures: deque[Any], paths: list[str], timeout: float | None
 ) -> Iterator[Any]:
-    """Yield the results in their order, and release each result after it was yielded.
+    """Yield the results of the tasks in the order of the files.
 
-    All finished results are fetched together, because a fetch takes some milliseconds.
+    Each result is released after it was yielded. All finished results are fetched together, because
+    a fetch takes some milliseconds.
     """
     from distributed import KilledWorker
 
@@ -459,19 +480,22 @@ def _in_order(
             error = first.exception(timeout)
         except TimeoutError as late:
             raise TimeoutError(
-                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files are "
-                "left. Start workers (cluster.scale) if there are none, or raise timeout. Then "
-                "call again with the same checkpoint, which contains the files that were added."
+                f"aggregate_dask has waited {timeout:g} s for {path}, and {len(futures)} files "
+                "are not finished. If there are no workers, start some (cluster.scale); "
+                "otherwise pass a larger timeout=. Then repeat the call with the same "
+                "checkpoint, which contains the files that were added."
             ) from late
         if first.cancelled():
             raise ConnectionError(
-                "aggregate_dask has lost the scheduler of the cluster, or it was restarted. "
-                "Connect a client, and call again with the same checkpoint, which contains the "
-                "files that were added."
+                "aggregate_dask has lost the scheduler of the cluster: either the scheduler has "
+                "stopped, or it was restarted. Connect a new client, and repeat the call with "
+                "the same checkpoint, which contains the files that were added."
             )
         if isinstance(error, KilledWorker) and error.task == first.key:
             died = f"{error.allowed_failures + 1} workers died while they read it. See their logs"
-            remedy = "if memory was short, split the file or start larger workers, and add it again"
+            remedy = (
+                "if they had too little memory, split the file or use larger workers, and retry"
+            )
             finished_results = [RefusedBatchError(f"File {path} is refused: {died}; {remedy}.")]
         elif isinstance(error, OSError):  # after all retries
             finished_results = [unreadable(path, error)]

@@ -1,4 +1,4 @@
-"""Checkpoints of a collection: files with one writer at a time, which are read without trust."""
+"""Checkpoints: files with the state of a collection, which only one process at a time can write."""
 
 from __future__ import annotations
 
@@ -41,12 +41,16 @@ _held: set[int] = set()  # descriptors of the locks of this process
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is damaged, cut short, of another collection, or in use by another process."""
+    """Error for a checkpoint that cannot be used.
+
+    The checkpoint is damaged or truncated, belongs to another collection, or is in use by another
+    process.
+    """
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Content of a checkpoint: a tally, the last refusals, and numbers of repeats and refusals."""
+    """Content of a checkpoint: a tally, the refused batches, and counts of repeats and refusals."""
 
     tally: Tally
     n_repeats: int
@@ -59,20 +63,22 @@ class Checkpoint:
 def write(
     path: FilePath, state: Checkpoint, seals: set[bytes] | None = None, *, key: Key | None = None
 ) -> bytes:
-    """Write a checkpoint atomically; it is complete and on disk when this returns.
+    """Write a checkpoint atomically. When the function returns, the file is complete and on disk.
 
     Parameters
     ----------
     path : path-like
-        The file to write, which should be `locked`.
+        The file to write. The caller should have locked it with `locked`.
     state : Checkpoint
-        The content to write.
+        The content of the checkpoint.
     seals : set of bytes, default=None
-        The allowed seals of an existing file at `path`: the seals of the states that this state
-        continues. The new seal is added before the file is replaced, so that the set is correct
-        even after an interruption. If None, any file is replaced.
+        The seals of the files that may be replaced. The seal of a checkpoint is its last bytes, the
+        digest or signature of all other bytes. An existing file with another seal was written by
+        another process and is not replaced. The new seal is added to the set before the file is
+        replaced, so that the set is correct even after an interruption. If None, any existing file
+        is replaced.
     key : Key, default=None
-        The key for the seal.
+        The key that signs the checkpoint. If None, the seal is a SHA-256 digest without a key.
 
     Returns
     -------
@@ -82,7 +88,7 @@ def write(
     Raises
     ------
     CheckpointError
-        If the file has another seal. The file is then unchanged.
+        If an existing file has a seal that is not in `seals`. The file is then unchanged.
     """
     path = Path(path)
     content = _pack(state, key)
@@ -93,7 +99,7 @@ def write(
         if seals is not None:
             if _seal_on_disk(path) not in (None, *seals):
                 raise CheckpointError(
-                    f"{path} is left as it is, because another process has written it meanwhile. "
+                    f"{path} is not replaced, because another process has written it meanwhile. "
                     "Load it and add your batches to it, or save this state under another name."
                 )
             seals.add(seal)
@@ -101,7 +107,10 @@ def write(
 
 
 def _seal_on_disk(path: Path) -> bytes | None:
-    """Return the last bytes of a checkpoint, which identify it; None if there is no file."""
+    """Return the seal (the last bytes) of the checkpoint at `path`.
+
+    Return None if there is no file.
+    """
     try:
         with open_regular(path) as file:
             file.seek(max(file.seek(0, io.SEEK_END) - SEAL_BYTES, 0))
@@ -115,7 +124,10 @@ def _seal(content: bytes | memoryview, key: Key | None) -> bytes:
 
 
 def _pack(state: Checkpoint, key: Key | None = None) -> bytes:
-    """Return an npz archive with a seal as comment: the digest, or the tag, of all bytes before."""
+    """Return the bytes of a checkpoint: an npz archive, with the seal as its comment.
+
+    The seal is the SHA-256 digest of all bytes before it, or their signature if there is a key.
+    """
     tally = state.tally
     names = sorted(tally.ledger)  # sorted, so that the order of arrival is not revealed
     ids = [batch.encode() for batch in names]
@@ -148,10 +160,12 @@ def _dtype(name: str) -> np.dtype:
 
 
 def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Checkpoint:
-    """Read a checkpoint of a protocol's reports, with the protocol's number of shards.
+    """Return the content of a checkpoint of the protocol's reports.
 
-    The seal is checked before anything else is read, so that damage is reported as damage. Because
-    anyone can compute a seal without a key, the content is still read without trust.
+    The checkpoint must have the configuration and the number of shards of the protocol. The seal,
+    which is the digest or signature at the end of the file, is verified first. So the error for a
+    damaged file states that it is damaged. Anyone can compute a seal without a key, so the content
+    is also checked.
     """
     path = Path(path)
     content = read_regular(path)
@@ -159,19 +173,22 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
     if not body or not hmac.compare_digest(seal, _seal(body, key)):
         if key is not None and seal == _seal(body, None):
             raise CheckpointError(
-                f"{path} is not signed, but with a key only signed checkpoints are read. If you "
-                "trust it, merge Aggregator.load(path, oracle).tally().signed(key) into an "
-                "Aggregator that has the key, and save that Aggregator."
+                f"{path} is not signed, but this collection has a key and reads only signed "
+                "checkpoints. If you trust the file, merge Aggregator.load(path, "
+                "oracle).tally().signed(key) into an Aggregator that has the key, and save that "
+                "Aggregator."
             )
         if key is None and b'"is_signed": true' in body:
             raise CheckpointError(
-                f"{path} is signed and its key is missing. Pass the key with key= or --key-file."
+                f"{path} is signed, but no key was passed. Pass the key of the collection as "
+                "key=, or as --key-file in the command line."
             )
         seal_name, other = ("SHA-256", "a") if key is None else ("signature", "another")
         raise CheckpointError(
-            f"{path}: the {seal_name} does not match, so the file is damaged or cut short, or was "
-            f"written with {other} key. Keep the file, and retry with the key it was written with. "
-            "If that fails, restore an earlier checkpoint and add the missing batches again."
+            f"{path}: the {seal_name} does not match. Either the file is damaged or truncated, or "
+            f"it was written with {other} key. Keep the file, and first retry with the key that "
+            "wrote it. If that fails, restore an earlier checkpoint and add the missing batches "
+            "again."
         )
     try:
         return _unpacked(_members(content), protocol, seal)
@@ -180,21 +197,30 @@ def read(path: FilePath, protocol: Protocol, *, key: Key | None = None) -> Check
 
 
 def claimed_configuration(path: FilePath) -> dict:
-    """Return the configuration that a checkpoint claims to have; `read` compares it."""
+    """Return the configuration in a checkpoint, without verifying the checkpoint."""
     header = json.loads(_members(read_regular(path))["header"].tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("configuration"), dict):
-        raise ValueError("its header is damaged")
+        raise ValueError("the header is damaged. Restore an earlier checkpoint")
     return header["configuration"]
 
 
 def _members(content: bytes) -> dict[str, np.ndarray]:
-    """Return the arrays of a checkpoint, after checking their names and types."""
+    """Return the arrays of a checkpoint by name.
+
+    Raise ValueError if names or types are not valid.
+    """
     members = unpack_arrays(content)
     if tuple(members) not in _ARRAYS.values():
-        raise ValueError("its arrays are not the arrays of a checkpoint")
+        raise ValueError(
+            "the file does not contain the arrays of a checkpoint. Pass a file that "
+            "Aggregator.save has written"
+        )
     for name, array in members.items():
         if array.dtype != _dtype(name) or array.ndim > 2:
-            raise ValueError(f"its array {name} has dtype {array.dtype}, {array.ndim}-dimensional")
+            raise ValueError(
+                f"the array {name} has dtype {array.dtype} and {array.ndim} dimensions, which is "
+                "not valid in a checkpoint. Restore an earlier checkpoint"
+            )
     return members
 
 
@@ -202,9 +228,16 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     header = json.loads(members["header"].tobytes())
     version = header.get("version")
     if header.get("format") != _FORMAT or version not in _ARRAYS:
-        raise ValueError(f"it is of format {header.get('format')!r:.80}, {version!r:.80}")
+        raise ValueError(
+            f"the file has the format {header.get('format')!r:.80}, version {version!r:.80}, "
+            "which this release cannot read. Read it with the release of sklearn_ldp that wrote "
+            "it"
+        )
     if tuple(members) != _ARRAYS[version]:
-        raise ValueError("its arrays are not the arrays of its version")
+        raise ValueError(
+            "the arrays do not belong to the version that the header states. Restore an earlier "
+            "checkpoint"
+        )
     difference = configuration_difference(
         header["configuration"], protocol.configuration, protocol.domain
     )
@@ -215,14 +248,17 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     shape = protocol.empty.shape[1:]
     if tallies.shape != shape or sizes.shape != shape[:1]:
         raise ValueError(
-            f"it has tallies of shape {tallies.shape}, expected {shape}: n_shards must be the same"
+            f"the checkpoint has tallies of shape {tallies.shape}, but this oracle has tallies of "
+            f"shape {shape}. Use an oracle with the same n_shards as before"
         )
     batches = _batches(members["ids"].tobytes(), members["id_ends"], members["counts"])
     digests = _read_digests(batches, members.get("digests"))
     secret = bytes.fromhex(header.get("secret", ""))[:16]
     if not secret and any(batch.startswith(POSTED) for batch in batches):
-        text = "posted lines under ids of an earlier release, and would count them again"
-        raise ValueError(f"it contains {text}. Add all files to a new checkpoint")
+        raise ValueError(
+            "the file contains lines that clients have posted under ids of an earlier release, so "
+            "these lines would be counted again. Add all files to a new checkpoint"
+        )
     counts = checked_sums(protocol.mechanism, tallies, sizes, batches)
     refused = header["refused"]
     n_repeats = header["n_repeats"]
@@ -230,7 +266,7 @@ def _unpacked(members: dict[str, np.ndarray], protocol: Protocol, seal: bytes) -
     are_fine = all(type(number) is int and number >= 0 for number in (n_repeats, n_refused))
     texts = (text for item in refused for text in item)
     if not are_fine or any(len(i) != 2 for i in refused) or any(type(t) is not str for t in texts):
-        raise ValueError("its header is damaged")
+        raise ValueError("the header is damaged. Restore an earlier checkpoint")
     ledger = Ledger(batches, digests, CopyRule.of(protocol))
     tally = Tally(protocol.configuration, counts, ledger)
     return Checkpoint(
@@ -247,7 +283,7 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
     if array is None:
         return {}
     if array.ndim != 2 or len(array) != len(batches) or array.shape[1] not in LENGTHS:
-        raise ValueError("its ledger is damaged")
+        raise ValueError("the list of batches is damaged. Restore an earlier checkpoint")
     rows = zip(batches, (row.tobytes() for row in array), strict=True)
     # Rows without a digest, or with fewer lines than others, are filled with zeros.
     return {
@@ -260,17 +296,20 @@ def _read_digests(batches: dict[str, int], array: np.ndarray | None) -> dict[str
 def _batches(text: bytes, ends: np.ndarray, counts: np.ndarray) -> dict[str, int]:
     stops = [0, *ends.tolist()]
     if ends.shape != counts.shape or ends.ndim != 1 or stops[-1] != len(text):
-        raise ValueError("its ledger is damaged")
+        raise ValueError("the list of batches is damaged. Restore an earlier checkpoint")
     ids = [text[start:stop].decode() for start, stop in pairwise(stops)]
     ledger = dict(zip(ids, counts.tolist(), strict=True))
     if len(ledger) < len(ids):  # repeated ids; `checked_sums` compares ids and counts
-        raise ValueError("its ledger is damaged")
+        raise ValueError("the list of batches is damaged. Restore an earlier checkpoint")
     return ledger
 
 
 # -- one writer: a lock of the operating system, which ends with its process ---------------------
 def _lock(descriptor: int) -> bool:
-    """Lock an open file; also return True if the file system has no locks."""
+    """Try to lock an open file, and return whether it is locked.
+
+    Also return True if the file system does not support locks.
+    """
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -289,7 +328,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _forget_locks() -> None:
-    """Close the parent's locks in a forked child, which must not keep them alive."""
+    """Close the lock files that a forked child has inherited. Only its parent keeps the locks."""
     for descriptor in _held:
         with suppress(OSError):
             os.close(descriptor)
@@ -302,21 +341,22 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def locked(path: Path, seconds: float) -> Iterator[None]:
-    """Exclude other runs from a file. The lock is on a second file in the same folder.
+    """Exclude other processes from a file while the `with` block runs.
 
-    The lock is not on the file itself, because replacing a file would also remove its lock.
+    The lock is on a second file in the same folder, because replacing a file would also remove its
+    lock.
 
     Parameters
     ----------
     path : Path
-        The file to work on.
+        The file that the `with` block reads or writes.
     seconds : float
-        How long to wait for another run.
+        How many seconds to wait if another process has locked the file.
 
     Raises
     ------
     CheckpointError
-        If the other run does not end in time. The error names its process.
+        If the other process does not release the lock in time. The error names that process.
     """
     side = lock_file(path)
     deadline = time.monotonic() + seconds
@@ -324,7 +364,7 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
         if time.monotonic() >= deadline:
             raise CheckpointError(
                 f"{path} is in use by {_owner(side)}, which did not end within {seconds:g} "
-                "seconds. Nothing was read or written, so try again when that process has ended."
+                "seconds. Nothing was read or written. Try again when that process has ended."
             )
         time.sleep(random.uniform(0.01, 0.1))  # random, so that processes do not stay in step
     _held.add(descriptor)
@@ -342,7 +382,10 @@ def locked(path: Path, seconds: float) -> Iterator[None]:
 
 
 def other_user(path: Path) -> str:
-    """Return the name of the process that has locked the file; empty if there is none."""
+    """Return the name of the process that has locked a file.
+
+    Return an empty text if the file is not locked.
+    """
     side = lock_file(path)
     try:
         descriptor = os.open(side, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
@@ -363,8 +406,8 @@ def _attempt(path: Path, side: Path) -> int | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise CheckpointError(
-                f"{path} cannot be locked, because {side} is not a regular file. Remove it, and "
-                "find out who has made it."
+                f"{path} cannot be locked, because {side} is not a regular file. Remove {side}, "
+                "and find out which program has made it."
             )
         if _lock(descriptor) and _has_name(descriptor, side):
             owner = f"process {os.getpid()} on host {socket.gethostname()}"
@@ -380,7 +423,10 @@ def _attempt(path: Path, side: Path) -> int | None:
 
 
 def _has_name(descriptor: int, side: Path) -> bool:
-    """Whether the locked file still has this name, because its last owner removes it."""
+    """Return whether the locked file still exists under its name.
+
+    The process that had the lock before may have removed it.
+    """
     try:
         return os.path.samestat(os.fstat(descriptor), side.stat())
     except OSError:
@@ -388,17 +434,18 @@ def _has_name(descriptor: int, side: Path) -> bool:
 
 
 def lock_file(path: Path) -> Path:
-    """Return the file whose lock protects another file in the same folder.
+    """Return the path of the lock file that belongs to a file, in the same folder.
 
     Parameters
     ----------
     path : Path
-        The file to work on.
+        The file that the lock protects.
 
     Returns
     -------
     Path
-        The file exists while it is locked, and also after its owner was killed.
+        The path of the lock file. The file exists while it is locked, and also after the process
+        with the lock was killed.
     """
     target = resolved(path)
     return target.with_name(f".{target.name}.lock")

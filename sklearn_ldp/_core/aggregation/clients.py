@@ -1,4 +1,4 @@
-"""Clients outside Python: a JavaScript module for one collection, and test vectors for it."""
+"""Clients in JavaScript: a module that randomizes values for one collection, and its test cases."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def client_module(
     fixed_part: bool = False,
     missing: str = "error",
 ) -> str:
-    """Return a JavaScript module that randomizes values like the oracle.
+    """Return the text of a JavaScript module that randomizes values like the oracle.
 
-    It exports ``privatize(value)`` and ``configuration``, runs in browsers and Node 20, and has no
-    dependencies. Its reports have the written format, see :doc:`/user_guide/format`.
+    The module exports ``privatize(value)`` and ``configuration``, runs in browsers and Node 20, and
+    has no dependencies. :doc:`/user_guide/format` describes the format of its reports.
 
-    Privacy: costs none. Each call of its ``privatize`` spends epsilon of the user.
+    Privacy: this function costs none. Each call of the module's ``privatize`` spends epsilon of the
+    user.
 
     Parameters
     ----------
@@ -50,15 +51,17 @@ def client_module(
     collection_round : str, default=""
         Name of the collection.
     epsilon_forever : float, default=None
-        If this is a number, the module also exports ``repeated(storage, question)``, which stores
-        the memo of a :class:`RepeatedClient` in an object with ``getItem`` and ``setItem``.
+        Total budget of all reports of one value, as for :class:`RepeatedClient`. If it is a number,
+        the module also exports ``repeated(storage, question)``, which is such a client in
+        JavaScript. It stores the state of the user in `storage`, an object with the methods
+        ``getItem`` and ``setItem``.
     max_epsilon : float, default=None
         As for :class:`RepeatedClient`.
     fixed_part : bool, default=False
         As for :class:`RepeatedClient`.
     missing : {"error", "report"}, default="error"
-        As for :class:`RepeatedClient`. In an open domain it applies to values without a canonical
-        form.
+        As for :class:`RepeatedClient`. In an open domain every text is a category, so only answers
+        that have no canonical form, such as a missing answer, use the default value.
 
     Returns
     -------
@@ -68,7 +71,8 @@ def client_module(
     Raises
     ------
     ValueError
-        If there is no client for the oracle or its categories, or a budget is not valid.
+        If the module does not support the oracle or the type of its categories, or if
+        `epsilon_forever` or `max_epsilon` is not valid.
 
     Examples
     --------
@@ -95,14 +99,18 @@ def client_module(
         settings |= _memory(protocol, epsilon_forever, max_epsilon, fixed_part)
     elif max_epsilon is not None or fixed_part:
         raise ValueError(
-            "max_epsilon and fixed_part are only for clients with epsilon_forever. Pass "
-            "epsilon_forever, or leave them out."
+            "max_epsilon and fixed_part have no effect without epsilon_forever. Pass "
+            "epsilon_forever= as well, or leave out max_epsilon and fixed_part."
         )
     return _module(settings)
 
 
 def _module(settings: dict[str, Any], kinds: set[str] | None = None) -> str:
-    """Return the module with its settings, without the parts for other kinds of mechanisms."""
+    """Return the text of the JavaScript module with its settings.
+
+    Sections that only other mechanisms need are left out. `kinds` are the names of the mechanisms
+    to include; by default the mechanism in the settings.
+    """
     used = kinds or {settings["mechanism"]["kind"]}
     text = _resource("client.mjs")
     if "memo" in settings:
@@ -122,11 +130,15 @@ def _resource(name: str) -> str:
 
 
 def client_mechanism(protocol: Protocol) -> dict[str, Any]:
-    """Return a client's mechanism; integers that JSON may round are decimal texts."""
+    """Return the parameters of the mechanism for a client, as a dict for JSON.
+
+    Integers that JavaScript may round are decimal texts.
+    """
     parameters = protocol.mechanism.client_parameters
     if parameters is None:
         raise ValueError(
-            f"There is no client for {protocol.name} outside Python. Use {_NAMES}, for one column."
+            f"There is no client outside Python for {protocol.name}. For a single column, use "
+            f"{_NAMES}."
         )
     return {
         name: str(value) if name in _THRESHOLDS else value for name, value in parameters.items()
@@ -138,8 +150,9 @@ def _categories(domain: Domain) -> list[Any] | None:
         return None
     if domain.size > _MOST_CATEGORIES:
         raise ValueError(
-            f"A page would load {domain.size:,} categories, but the limit is {_MOST_CATEGORIES:,}. "
-            'Use the open domain, OLH(categories="open", hash_family="mixing") or --open.'
+            f"A page would load {domain.size:,} categories, but the limit is "
+            f'{_MOST_CATEGORIES:,}. Use the open domain: OLH(categories="open", '
+            'hash_family="mixing"), or the option --open of the command line.'
         )
     categories = [None if is_missing(x) else x for x in domain.categories.tolist()]
     is_fine = all(
@@ -147,8 +160,8 @@ def _categories(domain: Domain) -> list[Any] | None:
     )
     if domain.edges is not None or not is_fine:
         raise ValueError(
-            "A client outside Python accepts categories that are texts, integers below 2**53 or "
-            f"None, got {domain!r:.100}. List the names of the categories."
+            "A client outside Python accepts only categories that are texts, integers of at most "
+            f"2**53 - 1 or None, got {domain!r:.100}. List the names of the categories as texts."
         )
     return categories
 
@@ -156,7 +169,7 @@ def _categories(domain: Domain) -> list[Any] | None:
 def _memory(
     protocol: Protocol, forever: float, most: float | None, fixed_part: bool
 ) -> dict[str, Any]:
-    """Return the additional parameters of a client with a memoization file."""
+    """Return the settings that only a client for repeated collections needs."""
     (chain,) = chains_of(protocol, forever, fixed_part)
     n_values = most_values(most, forever)
     field, *more = protocol.mechanism.report_fields
@@ -174,9 +187,12 @@ def _memory(
 
 # -- vectors: (random bits, code, report) --------------------------------------------------------
 def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str, Any]:
-    """Return rows of random bits, a code, and the report that all clients must make of them."""
-    # Ties and rejections are more frequent than with uniform bits. A row has the bytes in
-    # hexadecimal digits, all of which are read, the code, and the report as clients post it.
+    """Return test cases for clients: random bits, a value, and the report that must result.
+
+    Each row contains the random bytes as hexadecimal digits, the category code (or digest) of the
+    value, and the report in the form that clients post.
+    """
+    # Ties and rejections are more frequent than with uniform bits. A client reads all the bytes.
     protocol = oracle.protocol()
     rng = np.random.default_rng(seed)
     mechanism: Any = client_mechanism(protocol)
@@ -204,12 +220,13 @@ def client_vectors(oracle: OracleOrProtocol, n: int, seed: int = 0) -> dict[str,
 
 
 def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
-    """Return the post of a client: the report of one user, as a function of code and random bits.
+    """Return the report of one user, in the form in which a client posts it.
 
-    coins: the bytes of the user's random bits.
-    Returns: the integers of the report in their order. If a field has values from 2**53 on, its
-    integers are decimal texts.
-    code: the position of the user's value among the categories; its digest in an open domain.
+    code: the position of the user's value among the categories; in an open domain its digest.
+    coins: the random bits of the user.
+
+    Returns: the integer of the report, or a list of its integers. If a field can have values of
+    2**53 or more, its integers are written as decimal texts.
     """
     report = protocol.mechanism.privatize(np.array([code]), coins)[0].tolist()
     are_large = [field.n_values > _EXACT + 1 for field in protocol.mechanism.report_fields]
@@ -219,7 +236,10 @@ def one_report(protocol: Protocol, code: Any, coins: ByteCoins) -> Any:
 
 
 class _TestCoins(ByteCoins):
-    """Random bytes, an eighth of which are of a few given values."""
+    """Source of random bytes for tests.
+
+    One eighth of the bytes are drawn from a few listed values.
+    """
 
     def __init__(self, rng: np.random.Generator, values: list[int]) -> None:
         super().__init__(b"")
@@ -236,9 +256,10 @@ class _TestCoins(ByteCoins):
 
 
 def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) -> Path:
-    """Write a client, vectors, and the script that compares them under Node.
+    """Write a module, its test cases, and a script that runs the test cases under Node.
 
-    Returns: the script. Its exit code is 0 if all vectors agree, otherwise 1.
+    Return the path of the script. Its exit code is 0 if all reports are equal to the expected
+    reports, otherwise 1.
     """
     texts = {
         "client.mjs": f"{module}\nexport {{ KINDS, posted }};\n",
@@ -251,11 +272,11 @@ def write_self_test(folder: Path, module: str, vectors: list[dict[str, Any]]) ->
 
 
 def declarations() -> str:
-    """Return the declarations of a client for TypeScript."""
+    """Return the TypeScript declarations of the JavaScript module."""
     return _resource("client.d.mts")
 
 
 def whole_module() -> str:
-    """Return the client for all kinds of mechanisms and no collection, for tests."""
+    """Return the text of a JavaScript module for all mechanisms and no collection, for tests."""
     kinds = {"direct", "unary", "linear", "mixing", "hadamard", "subset", "items", "itemhash"}
     return _module({"version": VERSION, "configuration": {}, "mechanism": {}}, kinds)

@@ -1,4 +1,4 @@
-"""Containers of reports as chunks of integers, and reports as columns that are stored exactly."""
+"""Conversion of reports from containers to integer arrays, and from arrays to stored columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _MAPPED_BYTES = 1 << 24  # bytes of a mapped file that are in memory together
 
 
 def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield arrays of reports from any container that may contain a batch."""
+    """Yield the reports of a batch as arrays.
+
+    The batch can be an array, a list, a table, a stream or an iterator of these.
+    """
     if is_iterator(reports):
         for chunk in reports:
             yield from as_chunks(chunk, protocol)
@@ -28,14 +31,20 @@ def as_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
     elif is_arrow_like(reports):
         yield from _stream_chunks(reports, protocol)
     elif not hasattr(reports, "__len__") or isinstance(reports, _NOT_LISTS):
-        raise ValueError(f"expected an array of reports, got {type(reports).__name__}")
+        raise ValueError(
+            f"expected an array of reports, got {type(reports).__name__}. Pass an array, a list, "
+            "a table with Arrow columns, or an iterator of these"
+        )
     else:
         # NumPy may convert integers to floats: `check` accepts only floats that are exact.
         yield np.asarray(reports)
 
 
 def _mapped_chunks(reports):
-    """Yield pieces of a mapped file; the memory of a piece is released once it is counted."""
+    """Yield pieces of a memory-mapped array.
+
+    The memory of a piece is released after the piece was processed.
+    """
     mapping: Any = getattr(reports, "_mmap", None)
     # A private mapping ("c") may contain changes that are not in the file.
     is_shared = hasattr(mapping, "madvise") and reports.mode != "c"
@@ -47,7 +56,7 @@ def _mapped_chunks(reports):
 
 
 def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
-    """Yield arrays of reports from any object with the Arrow PyCapsule interface."""
+    """Yield the reports of an object with the Arrow PyCapsule interface as arrays."""
     # If the stream contains a configuration, it must be the protocol's configuration. A stream
     # without a configuration is assumed to belong to the protocol.
     import pyarrow as pa
@@ -61,11 +70,17 @@ def _stream_chunks(reports: Any, protocol: Protocol) -> Iterator[np.ndarray]:
             for piece in cut(batch, _STREAM_ROWS):
                 yield from_columns(from_batch(piece), fields)
     except pa.ArrowException as error:
-        raise ValueError(f"the Arrow stream cannot be read: {error}") from None
+        raise ValueError(
+            f"the Arrow stream cannot be read: {error}. Create the stream again"
+        ) from None
 
 
 def _batches(reports, pa):
-    """Return record batches and their schema; a single column becomes a table."""
+    """Return an iterator of record batches, and their schema.
+
+    A single column is returned as a table with the column "report". The index of a pandas table is
+    left out.
+    """
     try:
         if not hasattr(reports, "__arrow_c_stream__"):
             reports = pa.Table.from_arrays([pa.array(reports)], ["report"])
@@ -80,12 +95,15 @@ def _batches(reports, pa):
 
 
 def is_iterator(source: Any) -> bool:
-    """Whether the source yields several batches; an Arrow reader is a single batch."""
+    """Return whether the source is an iterator of batches.
+
+    An Arrow reader is not one, because it is a single batch.
+    """
     return hasattr(source, "__next__") and not is_arrow_like(source)
 
 
 def is_arrow_like(reports: Any) -> bool:
-    """Whether the reports export an Arrow stream or array, and pyarrow is installed."""
+    """Return whether the reports export an Arrow stream or array, and pyarrow is installed."""
     is_like = hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")
     return is_like and find_spec("pyarrow") is not None
 
@@ -95,25 +113,35 @@ _ANY = 0  # `n_values` of a column of arbitrary 64-bit integers
 
 
 def report_fields(protocol: Protocol, reports: np.ndarray | None = None) -> list[ReportField]:
-    """Return the columns of a protocol's reports; of `reports` if the mechanism defines none."""
+    """Return the descriptions of the columns in which a protocol's reports are stored.
+
+    If the mechanism does not define them and `reports` is passed, return one column that fits
+    `reports`.
+    """
     fields = list(protocol.mechanism.report_fields)
     if fields or reports is None:
         return fields
     if reports.ndim not in (1, 2):
-        raise ValueError(f"expected reports of 1 or 2 dimensions, got {reports.ndim}")
+        raise ValueError(
+            f"expected reports of 1 or 2 dimensions, got {reports.ndim}. Pass an array of shape "
+            "(n,) or (n, width)"
+        )
     width = None if reports.ndim == 1 else reports.shape[1]
     return [unknown_field(width)]
 
 
 def unknown_field(width: int | None) -> ReportField:
-    """Return the column of a mechanism that does not define its columns."""
+    """Return the description of a column of 64-bit integers, for mechanisms that define no columns.
+
+    `width` is the number of integers per report, or None for reports of shape (n,).
+    """
     return ReportField("report", _ANY, width)
 
 
 def to_columns(reports: np.ndarray, fields: list[ReportField]) -> list[np.ndarray]:
-    """Split reports into contiguous arrays of the smallest types, one per column.
+    """Split reports into contiguous arrays of the smallest integer types, one array for each field.
 
-    Shapes: -> (n,) or (n, width).
+    Each array has the shape (n,) or (n, width).
     """
     if len(fields) == 1:
         return [_packed(reports, fields[0])]
@@ -134,7 +162,7 @@ def _packed(column, field):
 
 
 def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.ndarray:
-    """Return the reports in some columns; this is the inverse of `to_columns`."""
+    """Return reports as one array. This function is the inverse of `to_columns`."""
     # columns: integers of any type, of shape (n,) or (n, width); or packed bits.
     # fields: descriptions of the columns; empty if unknown.
     if len(columns) == len(fields):
@@ -147,9 +175,15 @@ def from_columns(columns: list[np.ndarray], fields: list[ReportField]) -> np.nda
     for i, column in enumerate(columns):
         width = fields[i].width if len(columns) == len(fields) else None
         if column.shape[1:] != (() if width is None else (width,)):
-            raise ValueError(f"expected {width or 'one'} integers per column, got others")
+            raise ValueError(
+                f"expected {width or 'one'} integers per report in a column, but a column has "
+                "another number of integers. Check that the columns come from privatize"
+            )
         if column.dtype == np.uint64 and column.size and column.max() > np.iinfo(np.int64).max:
-            raise ValueError("expected integers below 2**63, got a larger one")
+            raise ValueError(
+                "expected integers below 2**63, but a column contains a larger integer. Check "
+                "that the columns come from privatize"
+            )
     rows = [column.reshape(len(column), -1) for column in columns]
     return np.concatenate(rows, axis=1, dtype=dtype, casting="unsafe")
 
@@ -162,7 +196,10 @@ def _unpacked(bytes_, field):
     if bits.shape[1] - 8 < width <= bits.shape[1] and not bits[:, width:].any():
         return bits[:, :width]
     packed = f"{width} bits, packed in {_n_bytes(field)} bytes with zeros after the last bit"
-    raise ValueError(f"expected {packed}, got {bytes_.shape[1]} bytes")
+    raise ValueError(
+        f"expected {packed}, got {bytes_.shape[1]} bytes. Check that the columns come from "
+        "write_reports"
+    )
 
 
 def _is_bits(field):
@@ -175,17 +212,17 @@ def _dtype(field):
 
 
 def is_older(fields: list[ReportField], protocol: Protocol) -> bool:
-    """Whether columns have the older form of a protocol's reports."""
+    """Return whether the columns have the layout of an earlier release of the package."""
     return bool(fields) and fields == list(protocol.mechanism.older_fields)
 
 
 def n_integers(fields: list[ReportField]) -> int:
-    """Number of integers in a report."""
+    """Return the number of integers of which one report consists."""
     return sum(field.width or 1 for field in fields)
 
 
 def row_bytes(fields: list[ReportField]) -> int:
-    """Number of bytes per report in its columns."""
+    """Return the number of bytes that one report needs in the columns."""
     return sum(
         _n_bytes(field) if _is_bits(field) else _dtype(field).itemsize * (field.width or 1)
         for field in fields
@@ -197,7 +234,7 @@ def _n_bytes(field: ReportField) -> int:
 
 
 def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any:
-    """The Arrow schema of the columns."""
+    """Return the Arrow schema of the columns that the fields describe, with the metadata."""
     import pyarrow as pa
 
     def arrow_type(field):
@@ -215,7 +252,7 @@ def arrow_schema(fields: list[ReportField], metadata: dict[bytes, bytes]) -> Any
 
 
 def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
-    """Return a record batch of columns."""
+    """Return an Arrow record batch with the columns, which are arrays from `to_columns`."""
     import pyarrow as pa
 
     def array(column, kind):
@@ -231,16 +268,22 @@ def to_batch(columns: list[np.ndarray], schema: Any) -> Any:
 
 
 def cut(batch: Any, n_rows: int) -> Iterator[Any]:
-    """Yield a record batch in pieces, after checking the sizes of its buffers."""
+    """Check the buffers of an Arrow record batch, then yield its rows in pieces.
+
+    Each piece has at most `n_rows` rows.
+    """
     batch.validate(full=True)
     yield from (batch.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
 def from_batch(batch: Any) -> list[np.ndarray]:
-    """Return the columns of a record batch as arrays of any integer types; refuse nulls."""
+    """Return the columns of an Arrow record batch as integer arrays.
+
+    Raise ValueError if values are missing.
+    """
     columns = [_as_numpy(batch.column(i), name) for i, name in enumerate(batch.schema.names)]
     if not columns:
-        raise ValueError("expected columns of integers, got none")
+        raise ValueError("expected columns of integers, got no columns. Pass a table of reports")
     if len(columns) > 1 and all(column.dtype == bool for column in columns):
         return [np.column_stack(columns).view(np.uint8)]
     return columns
@@ -251,9 +294,15 @@ def _as_numpy(array, name):
 
     kind = array.type
     if array.null_count:
-        raise ValueError(f"expected no missing values, got {array.null_count} in column {name!r}")
+        raise ValueError(
+            f"expected no missing values, got {array.null_count} in the column {name!r}. Pass the "
+            "reports as privatize returns them"
+        )
     if pa.types.is_dictionary(kind):
-        raise ValueError(f"expected integers, got a dictionary in column {name!r}: decode it")
+        raise ValueError(
+            f"expected integers, got a dictionary-encoded column {name!r}. Decode the column "
+            "before you pass it"
+        )
     if pa.types.is_fixed_size_binary(kind):
         width = kind.byte_width
         start = array.offset
@@ -265,14 +314,23 @@ def _as_numpy(array, name):
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _rows(array, name)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise ValueError(f"expected integers, got {kind} in column {name!r}")
+        raise ValueError(
+            f"expected integers, got {kind} in the column {name!r}. Pass the reports as privatize "
+            "returns them"
+        )
     return array.to_numpy(zero_copy_only=not pa.types.is_boolean(kind))
 
 
 def _rows(array, name):
-    """Return lists that all have the same length, as a matrix."""
+    """Return a column of lists as a matrix.
+
+    Raise ValueError unless all lists have the same length.
+    """
     ends = np.asarray(array.offsets, dtype=np.int64)
     widths = np.unique(np.diff(ends))
     if len(widths) != 1:
-        raise ValueError(f"expected lists of equal length in column {name!r}, got several lengths")
+        raise ValueError(
+            f"expected lists of equal length in the column {name!r}, got several lengths. Pass "
+            "the reports as privatize returns them"
+        )
     return _as_numpy(array.flatten(), name).reshape(len(array), int(widths[0]))

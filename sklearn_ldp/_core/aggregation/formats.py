@@ -1,4 +1,7 @@
-"""File formats of reports: each has a writer and a reader of columns; readers trust no sizes."""
+"""File formats of reports.
+
+Each format has a writer and a reader, which trusts no size in the file.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ Pieces = Iterator[tuple[Columns, list[ReportField]]]
 
 
 class Format(NamedTuple):
-    """Functions of a format: `open` returns the header and the source of `read`."""
+    """The functions of a file format: `write`, `open` and `read`.
+
+    `open` returns the header and an object from which `read` yields the columns of the reports.
+    """
 
     # `open` also receives the location of the file, if it is known, and the numbers of lines of the
     # batches of posted lines that were counted before.
@@ -72,17 +78,23 @@ class Format(NamedTuple):
 
 
 def n_group(fields: list[ReportField]) -> int:
-    """Return the number of reports that are written together."""
+    """Return the number of reports in a group of a new file.
+
+    A group is a row group of Parquet, or a record batch of Arrow.
+    """
     return min(max(_GROUP_BYTES // row_bytes(fields), 1), _MAX_GROUP)
 
 
 def _n_read(fields):
-    """Return the number of reports that are read together; packed bits become bytes."""
+    """Return the number of reports that a reader unpacks together, to limit its memory."""
     return min(max(_GROUP_BYTES // sum(field.width or 8 for field in fields), 1), _MAX_GROUP)
 
 
 def _groups(pieces, fields):
-    """Cut pieces of any length into groups; only the last group is smaller than the others."""
+    """Join or split pieces of columns into groups of `n_group` reports.
+
+    The last group may be smaller.
+    """
     size, held, n_held = n_group(fields), [], 0
     for piece in pieces:
         start, n = 0, len(piece[0])
@@ -104,7 +116,10 @@ def _joined(pieces):
 
 
 def _expect_schema(schema, protocol):
-    """Return the fields of the columns; raise ValueError if they do not fit the protocol."""
+    """Return the fields of the columns in a file.
+
+    Raise ValueError if the schema of the file does not fit the protocol.
+    """
     import pyarrow as pa
 
     fields = report_fields(protocol)
@@ -120,12 +135,18 @@ def _expect_schema(schema, protocol):
     if schema.names != expected.names or kinds != expected_kinds:
         ours = ", ".join(f"{field.name} {field.type}" for field in expected)
         theirs = ", ".join(f"{field.name} {field.type}" for field in schema)
-        raise ValueError(f"expected columns {ours}, got {theirs[:200]}")
+        raise ValueError(
+            f"expected columns {ours}, got {theirs[:200]}. Check that the file was written for "
+            "the same oracle"
+        )
     return fields
 
 
 def _without_lists_of_bytes(kind):
-    """Return the type of a column; lists of bytes, from older files, count as binaries."""
+    """Return the type of a column, after replacing a list of bytes by fixed-size binary.
+
+    Files of earlier releases contain lists of bytes.
+    """
     import pyarrow as pa
 
     is_list = pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8()
@@ -154,8 +175,8 @@ def _write_parquet(sink, pieces, fields, header, entropy):
     if header.n_samples > most:
         raise RefusedBatchError(
             f"The batch is not written: its {header.n_samples} reports are so similar that they "
-            f"need the bytes of {most} honest reports, which readers refuse. Write the result of "
-            "privatize, or use format='arrow' for other reports."
+            f"need the bytes of only {most} honest reports, and readers would refuse the file. "
+            "Write the result of privatize, or pass format='arrow' for other reports."
         )
 
 
@@ -171,7 +192,10 @@ def _read_parquet(opened, header, protocol):
     source, file = opened
     fields = _expect_schema(file.schema_arrow, protocol)
     if (n_rows := file.metadata.num_rows) != header.n_samples:
-        raise ValueError(f"its header promises {header.n_samples} reports, its footer {n_rows}")
+        raise ValueError(
+            f"the header states {header.n_samples} reports, but the footer states {n_rows}. Copy "
+            "or write the file again"
+        )
     n_bytes, entropy = source.seek(0, SEEK_END), protocol.mechanism.report_entropy()
     refuse_impossible(header.n_samples, n_bytes, entropy, n_group(fields))
     refuse_large_pages(source, n_bytes, row_bytes(fields))
@@ -181,14 +205,20 @@ def _read_parquet(opened, header, protocol):
 
 
 def most_reports(n_bytes: int, entropy: float, group_rows: int) -> int:
-    """Return the maximum number of honest reports in a Parquet file of some bytes; see below."""
-    # entropy: a lower bound on the random bits in a report.
+    """Return the maximum number of randomized reports that a Parquet file of this size can contain.
+
+    `entropy` is a lower bound on the random bits in a report, and `group_rows` is the number of
+    reports in a row group. `refuse_impossible` explains the bound.
+    """
     most = n_bytes * group_rows // GROUP_BYTES
     return min(most, int(ENTROPY_SHARE * 8 * n_bytes / entropy)) if entropy > 0 else most
 
 
 def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: int) -> None:
-    """Refuse a file that claims more reports than the number of honest reports that fit."""
+    """Raise ValueError if a Parquet file claims more reports than its bytes can contain.
+
+    The arguments are the claimed number of reports and the arguments of `most_reports`.
+    """
     # Reports are random for any values, and no format stores them in fewer bits than their entropy.
     # The exceptions are random, and a share of 1 / `ENTROPY_SHARE` makes them negligible: less than
     # exp(-20) for a file of any oracle at any epsilon, because a header alone needs over 1,000
@@ -198,13 +228,16 @@ def refuse_impossible(n_samples: int, n_bytes: int, entropy: float, group_rows: 
     most = most_reports(n_bytes, entropy, group_rows)
     if n_samples > most:
         raise ValueError(
-            f"it promises {n_samples} reports in {n_bytes} bytes, which fit at most {most} honest "
-            "reports. Write reports from privatize with write_reports"
+            f"the file claims {n_samples} reports in {n_bytes} bytes, which fit at most {most} "
+            "honest reports. Write reports from privatize with write_reports"
         )
 
 
 def refuse_large_pages(source: Any, n_bytes: int, row_bytes: int) -> None:
-    """Refuse a Parquet file with pages that unpack to more bytes than its rows, or that overlap."""
+    """Raise ValueError if the pages of a Parquet file would need too much memory, or overlap.
+
+    The limit for the unpacked pages follows from the number of rows and the bytes per row.
+    """
     # The sizes in the file's footer are only claims. A reader allocates the sizes in the pages' own
     # headers. So every page header is read, and no byte of the file may belong to two columns.
     # row_bytes: bytes per report in its columns.
@@ -231,7 +264,10 @@ def _open_arrow(source, *_):
     messages = read_messages(source)
     first = next(messages, None)
     if first is None or first.type != "schema":
-        raise ValueError("it does not begin with an Arrow schema")
+        raise ValueError(
+            "the file does not begin with an Arrow schema. Check that write_reports has written "
+            "it in the format 'arrow'"
+        )
     schema = pa.ipc.read_schema(first)
     return schema_header(schema.metadata), (schema, messages)
 
@@ -243,7 +279,10 @@ def _read_arrow(opened, header, protocol):
     fields = _expect_schema(schema, protocol)
     for message in messages:
         if message.type != "record batch":
-            raise ValueError(f"expected record batches, got a {message.type}")
+            raise ValueError(
+                f"expected only record batches after the schema, got a {message.type}. Write the "
+                "file with write_reports"
+            )
         refuse_compressed(message)
         for piece in cut(pa.ipc.read_record_batch(message, schema), _n_read(fields)):
             yield from_batch(piece), fields
@@ -266,8 +305,8 @@ def _open_jsonl(source, place, sizes):
         return parse_header(first), source
     if start is None:
         raise ValueError(
-            "lines in the form that clients post are read twice, but this source can be read only "
-            "once. Save them in a file"
+            "lines in the form that clients post must be read twice, but this source can be read "
+            "only once. Save the lines to a file and pass its path"
         )
     source.seek(start)
     name = PurePath(place).name
@@ -295,7 +334,10 @@ def _open_jsonl(source, place, sizes):
 
 
 def _posted_id(name: str, total: int) -> str:
-    """Return the id of posted lines: a digest of the file name, and of the lines in any order."""
+    """Return the id of a batch of posted lines, which are reports as clients post them.
+
+    The id is a digest of the file name and of the lines, and does not depend on their order.
+    """
     # The lines are often in the order in which users came, and a reader of the id could find that
     # order by trying some. So the id depends only on the sum of a number for each line. Finding
     # other lines with the same sum needs about 2**110 operations (D. Wagner, 2002,
@@ -307,7 +349,7 @@ def _posted_id(name: str, total: int) -> str:
 
 
 def _parsed(line: bytes) -> Any:
-    """Return the value of a line of JSON; None if it is not JSON."""
+    """Return the value in a line of JSON. Return None if the line is not valid JSON."""
     try:
         return json.loads(line.decode(), object_pairs_hook=without_repeats)
     except (ValueError, RecursionError):
@@ -315,31 +357,44 @@ def _parsed(line: bytes) -> Any:
 
 
 def _posted(line: bytes) -> dict[str, Any]:
-    """Return the post of a client: a configuration and a report, and nothing else."""
+    """Return the content of a line that a client has posted.
+
+    It is a dict with a configuration and a report. Raise ValueError if the line contains anything
+    else.
+    """
     if len(line.rstrip(b"\r\n")) > _POSTED_BYTES:  # whether or not other lines follow
-        raise ValueError(f"a line has more than {_POSTED_BYTES} bytes")
+        raise ValueError(
+            f"a line has more than {_POSTED_BYTES} bytes, which is the maximum for a posted "
+            "report. Check that each line contains one report"
+        )
     post = _parsed(line)
     is_fine = isinstance(post, dict) and post.keys() == {"configuration", "report"}
     if not is_fine or not isinstance(post["configuration"], dict):
         raise ValueError(
-            "expected a configuration and a report in each line, and nothing else (no nonce "
-            f"and no version, which are for a server), got {kind_of(line)}"
+            "expected a configuration and a report in each line and nothing else, got "
+            f"{kind_of(line)}. Remove other entries such as a nonce or a version, which only a "
+            "server uses"
         )
     return post
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; refuse repeated names, because readers would disagree on the value."""
+    """Return the pairs of a JSON object as a dict.
+
+    Raise ValueError if a name occurs twice, because programs would disagree about its value.
+    """
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise ValueError("a name twice")
+        raise ValueError("a JSON object contains a name twice. Remove one of the entries")
     return entries
 
 
 def _posted_rows(source, protocol):
-    """Yield the report of each line in a normal form that does not depend on other lines."""
-    # The line's configuration is compared with the protocol's configuration, and the older form of
-    # a report is rewritten.
+    """Yield the report in each line that a client has posted.
+
+    The configuration of each line is compared with the protocol, and a report in the layout of an
+    earlier release is converted to the present layout.
+    """
     older = n_integers(list(protocol.mechanism.older_fields))
     known = None
     while line := source.readline(_POSTED_BYTES + 2):
@@ -366,7 +421,10 @@ def _rows(source, limit):
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):
-            raise ValueError(f"expected a JSON line, got {kind_of(line)}") from None
+            raise ValueError(
+                f"expected a line of JSON, got {kind_of(line)}. Check that the file was written "
+                "by write_reports"
+            ) from None
 
 
 def _read_jsonl(source, header, protocol):
@@ -407,7 +465,7 @@ def _row(row, is_row, widths):
         lengths = " or ".join(map(str, reversed(widths))) or "some"
         expectation = f"a list of {lengths} 64-bit integers" if is_row else "a 64-bit integer"
         is_wide = not is_row and isinstance(row, list)
-        hint = "; reports of one field have shape (n,)" if is_wide else ""
+        hint = ". If a report is one integer, write it without a list" if is_wide else ""
         raise ValueError(f"expected {expectation} per line, got {kind_of(row)}{hint}")
     return row
 
@@ -421,7 +479,7 @@ SUFFIXES = {".parquet": "parquet", ".arrows": "arrow", ".arrow": "arrow", ".json
 
 
 def format_of(path: object, form: str) -> str:
-    """Return the format that was requested, or the format that the file's name implies."""
+    """Return the name of the format: `form`, or for "auto" the format of the file's suffix."""
     if form == "auto":
         suffix = PurePath(path).suffix.lower() if isinstance(path, (str, PathLike)) else None
         if suffix not in SUFFIXES:
@@ -432,11 +490,14 @@ def format_of(path: object, form: str) -> str:
             )
         form = SUFFIXES[suffix]
     if form not in FORMATS:
-        raise ValueError(f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}.")
+        raise ValueError(
+            f"format must be one of {sorted(FORMATS)} or 'auto', got {form!r}. Pass one of these "
+            "names."
+        )
     if form != "jsonl" and find_spec("pyarrow") is None:
         raise ImportError(
-            f"The format {form!r} needs pyarrow. Run: pip install 'sklearn_ldp[data]'; or use "
-            "'jsonl'."
+            f"The format {form!r} needs pyarrow. Run pip install 'sklearn_ldp[data]', or pass "
+            "format='jsonl'."
         )
     return form
 
@@ -449,31 +510,46 @@ _CONTINUATION = 0xFFFFFFFF
 
 
 def read_messages(source: Any) -> Iterator[Any]:
-    """Yield the messages of an Arrow stream one by one."""
+    """Yield the messages of an Arrow IPC stream one by one.
+
+    `source` is a file at the beginning of the stream. It need not be seekable. Memory is allocated
+    only for bytes that exist, whatever lengths the messages state.
+    """
     # If a file were cut short while it is mapped, the process would be killed, so the bytes are
     # read. A message states its length, but memory is allocated only for bytes that exist.
-    # source: at the beginning of the stream; it need not be seekable.
     import pyarrow as pa
 
     while head := _read(source, 4):
         if len(head) < 4 or struct.unpack("<I", head)[0] != _CONTINUATION:
-            raise ValueError("expected an Arrow stream, got something else between its messages")
+            raise ValueError(
+                "expected an Arrow stream, but other bytes follow a message. Write the file with "
+                "write_reports"
+            )
         length = struct.unpack("<i", _read_all(source, 4))[0]
         if length == 0:  # the end of the stream
             return
         if not 0 < length <= MAX_METADATA_BYTES:
-            raise ValueError(f"one of its messages claims metadata of {length} bytes")
+            raise ValueError(
+                f"a message of the Arrow stream claims metadata of {length} bytes, but at most "
+                f"{MAX_METADATA_BYTES} are allowed. Write the file with write_reports"
+            )
         metadata = _read_all(source, length)
         size = _body_bytes(metadata)
         if not 0 <= size <= MAX_BODY_BYTES:
-            raise ValueError(f"expected batches of up to {MAX_BODY_BYTES} bytes, got one of {size}")
+            raise ValueError(
+                f"expected record batches of up to {MAX_BODY_BYTES} bytes, got a record batch of "
+                f"{size} bytes. Write smaller record batches"
+            )
         body = _read_all(source, size)
         frame = b"".join((struct.pack("<Ii", _CONTINUATION, length), metadata, body))
         yield pa.ipc.read_message(pa.BufferReader(frame))
 
 
 def _read(source: Any, size: int) -> bytearray:
-    """Read that many bytes, or fewer at the end of the file; in pieces, because sizes may lie."""
+    """Read `size` bytes, or fewer if the file is shorter.
+
+    The bytes are read in pieces, because the stated size may be larger than the file.
+    """
     content = bytearray()
     while piece := source.read(min(size - len(content), _PIECE_BYTES)):
         content += piece
@@ -484,23 +560,30 @@ def _read_all(source: Any, size: int) -> bytearray:
     content = _read(source, size)
     if len(content) < size:
         raise ValueError(
-            f"it is cut short: a message lacks {size - len(content)} of {size} bytes. Copy it again"
+            f"the file is truncated: a message lacks {size - len(content)} of {size} bytes. Copy "
+            "the file again"
         )
     return content
 
 
 def _body_bytes(metadata: bytes | bytearray) -> int:
-    """Return the size of the body, as the metadata of a message state it."""
+    """Return the size of the body of an Arrow message in bytes, as its metadata state it."""
     try:
         root = struct.unpack_from("<I", metadata)[0]
         place = _table_field(metadata, root, 3)
         return struct.unpack_from("<q", metadata, root + place)[0] if place else 0
     except struct.error:
-        raise ValueError("the metadata of one of its messages are damaged") from None
+        raise ValueError(
+            "the metadata of a message of the Arrow stream are damaged. Copy or write the file "
+            "again"
+        ) from None
 
 
 def refuse_compressed(message: Any) -> None:
-    """Refuse an Arrow record batch with compressed buffers, which state their size as a claim."""
+    """Raise ValueError if an Arrow record batch is compressed.
+
+    The unpacked size of a compressed batch is only a claim of its sender.
+    """
     # message: a record batch, not yet decoded. Its flatbuffer has a `compression` field if it is
     # compressed.
     data = message.metadata.to_pybytes()
@@ -510,13 +593,21 @@ def refuse_compressed(message: Any) -> None:
         batch = header + struct.unpack_from("<I", data, header)[0]
         is_compressed = _table_field(data, batch, 3) != 0
     except struct.error:
-        raise ValueError("the header of one of its record batches is damaged") from None
+        raise ValueError(
+            "the header of a record batch is damaged. Copy or write the file again"
+        ) from None
     if is_compressed:
-        raise ValueError("its record batches are compressed: send Arrow streams uncompressed")
+        raise ValueError(
+            "the record batches are compressed, which is not supported. Write the Arrow stream "
+            "without compression"
+        )
 
 
 def _table_field(data, table, index):
-    """Return the offset of a field in a table of a flatbuffer, or 0 if there is none."""
+    """Return the offset of a field in a table of a flatbuffer (the format of Arrow's metadata).
+
+    Return 0 if the table does not contain the field.
+    """
     entries = table - struct.unpack_from("<i", data, table)[0]
     place = 4 + 2 * index
     if place >= struct.unpack_from("<H", data, entries)[0]:

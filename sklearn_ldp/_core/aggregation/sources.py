@@ -25,7 +25,7 @@ _READ_AHEAD = 1 << 23  # bytes read together from an object store: few round tri
 
 
 class Piped(NamedTuple):
-    """A batch from a pipe, which does not show its format; the caller passes the format."""
+    """A batch of reports from a pipe, with its format, which the name of a pipe does not show."""
 
     file: Any
     format: str
@@ -33,33 +33,36 @@ class Piped(NamedTuple):
 
 
 def is_path(source: Any) -> bool:
-    """Whether the source names a file or a folder."""
+    """Return whether the source is the name of a file or folder."""
     return isinstance(source, (str, PathLike))
 
 
 def is_url(path: Any) -> bool:
-    """Whether a path is an address such as ``s3://bucket/folder``."""
+    """Return whether the path is an address such as ``s3://bucket/folder``."""
     return isinstance(path, str) and _URL.match(path) is not None
 
 
 def name_of(source: Any) -> str:
-    """Return the name of a source for errors."""
+    """Return the words that name a source in error messages."""
     if isinstance(source, Piped):
         return source.name.capitalize()
     return f"File {printable(os.fspath(source))}" if is_path(source) else "The file"
 
 
 def unreadable(source: Any, error: OSError) -> RefusedBatchError:
-    """Return the refusal of a file that the operating system cannot read."""
+    """Return the RefusedBatchError for a file that the operating system cannot read."""
     reason = error.strerror or error
     return RefusedBatchError(
-        f"{name_of(source)} is refused: it cannot be read ({printable(reason)}). No report of it "
-        "was counted, so add it again when it is readable."
+        f"{name_of(source)} is refused: it cannot be read ({printable(reason)}). None of its "
+        "reports was counted, so add the file again when it is readable."
     )
 
 
 def open_source(source: Any, form: str) -> tuple[Any, str]:
-    """Open a path, URL, bytes or binary file for reading, and return it with its format."""
+    """Open a path, URL, bytes object or binary file for reading.
+
+    Return the open file and its format.
+    """
     # Closing the result leaves the caller's own file open. A file is not mapped, because the
     # process would be killed if the file were cut short while it is mapped. If a format needs
     # seeking and the source cannot seek, the source is copied to a temporary file.
@@ -84,7 +87,7 @@ def open_source(source: Any, form: str) -> tuple[Any, str]:
 
 
 class _Borrowed:
-    """A file that the caller closes."""
+    """A wrapper around a file of the caller, whose `close` leaves the file open."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -111,7 +114,10 @@ def _spooled(file: Any) -> Any:
 
 
 def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> list[Any]:
-    """Return the files of reports in a folder and its subfolders, sorted by name; or the file."""
+    """Return the list of all files of reports in a folder and its subfolders, sorted by name.
+
+    If the path is a file, return it as the only item.
+    """
     if is_url(path):
         if PurePosixPath(path).suffix.lower() in SUFFIXES and not path.endswith("/"):
             return [remote_file(path, storage_options)]
@@ -126,7 +132,10 @@ def report_files(path: Any, storage_options: dict[str, Any] | None = None) -> li
 
 
 def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
-    """Return the files in a folder that have names of files of reports and are not hidden."""
+    """Return the files that are not hidden and have a suffix of files of reports.
+
+    `files` maps the name of each file in the folder to the file.
+    """
     kept = []
     for name, file in files.items():
         place = PurePosixPath(name)
@@ -136,14 +145,14 @@ def _kept(folder: Any, files: Mapping[Any, Any]) -> list[Any]:
     if not kept:
         raise ValueError(
             f"There is no file of reports ({', '.join(SUFFIXES)}) in {printable(folder)}. Check "
-            "the folder and the suffixes."
+            "the name of the folder and the suffixes of its files."
         )
     return kept
 
 
 # -- object storage, through fsspec or, if it has no driver, pyarrow ------------------------------
 class RemoteFile:
-    """A file in object storage, which can be used like a path."""
+    """A file in object storage, which other functions accept like a path."""
 
     # url: its address.
     # opener: opens it for reading.
@@ -158,14 +167,14 @@ class RemoteFile:
     __str__ = __fspath__
 
     def open(self) -> Any:
-        """Open the file for reading from its beginning; every error is an OSError."""
+        """Open the file for reading from its beginning. All errors are raised as OSError."""
         with _os_errors():
             return io.BufferedReader(_Raw(self._opener()), _READ_AHEAD)
 
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Convert every error of a driver to an OSError."""
+    """Convert every exception of a storage driver to an OSError."""
     try:
         yield
     except (OSError, ImportError):
@@ -175,7 +184,10 @@ def _os_errors() -> Iterator[None]:
 
 
 class _Raw(io.RawIOBase):
-    """A file of any driver, as a stream of bytes; few drivers read lines with a limit."""
+    """A raw stream of bytes from a file of a storage driver.
+
+    A buffer around the stream can read lines of limited length, which few drivers can do.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -196,7 +208,7 @@ class _Raw(io.RawIOBase):
 
 
 def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> RemoteFile:
-    """Return the file at an address; no request is sent before the file is opened."""
+    """Return the file at an address. No request is sent before the file is opened."""
 
     def opener() -> Any:
         storage = _storage(url, storage_options or {})
@@ -206,7 +218,10 @@ def remote_file(url: str, storage_options: dict[str, Any] | None = None) -> Remo
 
 
 def remote_files(url: str, storage_options: dict[str, Any] | None = None) -> dict[str, RemoteFile]:
-    """Return all files in a folder of object storage and its subfolders, sorted by name."""
+    """Return all files in a folder of object storage and its subfolders, as a sorted dict.
+
+    The keys are the names of the files relative to the folder.
+    """
     with _os_errors():
         storage = _storage(url, storage_options or {})
         start = len(storage.path.rstrip("/")) + 1
@@ -233,10 +248,10 @@ def uploading(url: str) -> Iterator[BinaryIO]:
 
 
 class _Storage(NamedTuple):
-    """A path in object storage, and the operations of its driver.
+    """A path in object storage, and functions that access its files.
 
-    open: opens a file for reading. names: lists the files in the folder. address: converts a path
-    to an address. upload: copies a local file (first argument) to a path (second argument).
+    `open` opens a file by name, `names` lists the names of all files in the folder, `address`
+    converts a name to an address, and `upload` copies a local file to a name.
     """
 
     path: str
@@ -247,7 +262,10 @@ class _Storage(NamedTuple):
 
 
 def _storage(url: str, options: dict[str, Any]) -> _Storage:
-    """Return the place of an address, by fsspec, or by pyarrow if fsspec has no driver."""
+    """Return the path of an address in object storage, and the functions that access it.
+
+    The functions are from fsspec, or from pyarrow if fsspec has no driver.
+    """
     try:
         from fsspec.core import url_to_fs
 
@@ -280,6 +298,7 @@ def _storage(url: str, options: dict[str, Any]) -> _Storage:
             upload = partial(copy_files, destination_filesystem=system)
             return _Storage(path, system.open_input_stream, files, address, upload)
     raise ImportError(
-        f"{url} needs a driver that is not installed ({missing}). Install it with pip install "
-        "'sklearn_ldp[storage]', and for example s3fs for s3:// or gcsfs for gs://."
+        f"{url} needs a storage driver that is not installed ({missing}). Run pip install "
+        "'sklearn_ldp[storage]', and install the driver, for example s3fs for s3:// or gcsfs for "
+        "gs://."
     ) from missing

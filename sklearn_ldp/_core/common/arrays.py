@@ -1,4 +1,7 @@
-"""Archives of arrays (npz) without pickle; the reader checks every claim of an archive."""
+"""Archives of arrays (npz files) without pickle.
+
+The reader checks all sizes that an archive claims.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,20 @@ SEAL_BYTES = 64  # hexadecimal digits of SHA-256 in the archive's comment, which
 
 
 def sha256_seal(content: bytes | memoryview) -> bytes:
-    """Return the digest of all bytes before a seal."""
+    """Return the SHA-256 digest of some bytes as 64 hexadecimal digits.
+
+    It is written at the end of an archive, as its seal.
+    """
     return hashlib.sha256(content).hexdigest().encode()
 
 
 def pack_sealed(
     header: Any, arrays: Mapping[str, np.ndarray], seal: Callable[..., bytes] = sha256_seal
 ) -> memoryview:
-    """Return an archive of a JSON header and arrays that ends with the seal of its content."""
+    """Return the bytes of an archive with a JSON header and arrays.
+
+    The last 64 bytes are the seal, which `seal` computes from all other bytes.
+    """
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     content = pack_arrays({"header": text, **arrays}, b"0" * SEAL_BYTES)
     content[-SEAL_BYTES:] = seal(content[:-SEAL_BYTES])
@@ -32,7 +41,10 @@ def pack_sealed(
 
 
 def pack_arrays(members: Mapping[str, np.ndarray], comment: bytes = b"") -> memoryview:
-    """Return an uncompressed archive of arrays, which contains no time."""
+    """Return the bytes of an uncompressed archive of named arrays.
+
+    They contain no time, so equal arrays give equal bytes.
+    """
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in members.items():
@@ -45,28 +57,45 @@ def pack_arrays(members: Mapping[str, np.ndarray], comment: bytes = b"") -> memo
 
 
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive, after a check that they are not larger than the file."""
+    """Return the arrays of an archive by name.
+
+    Raise ValueError if an array is compressed, or larger than the archive.
+    """
     members: dict[str, np.ndarray] = {}
     total = 0
     if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise ValueError("it is not an archive of arrays")
+        raise ValueError(
+            "it is not an archive of arrays (npz). Pass a file that this package has saved"
+        )
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             total += info.file_size
             if info.compress_type != zipfile.ZIP_STORED or total > len(content) or name in members:
-                raise ValueError(f"its array {name:.80} is compressed, or larger than the file")
+                raise ValueError(
+                    f"the array {name:.80} is either compressed, repeated, or larger than the "
+                    "file. Copy the file again"
+                )
             members[name] = _array(archive.read(info), name)
     return members
 
 
 def _array(content: bytes, name: str) -> np.ndarray:
-    """Return a read-only array from the bytes of a npy file, which must have the exact size."""
+    """Return a read-only array from the bytes of an npy file.
+
+    Raise ValueError unless the array has exactly the claimed size.
+    """
     file = io.BytesIO(content)
     if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError(f"its array {name} has another version of the npy format")
+        raise ValueError(
+            f"the array {name} has another version of the npy format than 1.0. Save the file "
+            "again with this package"
+        )
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file, _MAX_NPY_HEADER)
     n_bytes = len(content) - file.tell()
     if dtype.hasobject or is_fortran or dtype.itemsize * math.prod(shape) != n_bytes:
-        raise ValueError(f"its array {name} claims dtype {dtype}, {shape!r:.80} in {n_bytes} bytes")
+        raise ValueError(
+            f"the array {name} claims dtype {dtype} and shape {shape!r:.80}, but has {n_bytes} "
+            "bytes. Copy the file again"
+        )
     return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)

@@ -1,4 +1,4 @@
-"""Lists of blocks that grow at little cost, because small blocks are merged."""
+"""Lists of blocks of elements. Small blocks are merged, so that appending is cheap."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ def append_merged(
     merge: Callable[[Block, Block], Block],
     size: Callable[[Block], int],
 ) -> None:
-    """Append a block, after it was merged with the last blocks that are not twice as large.
+    """Append a block to a list of blocks, after merging it with small blocks at the end.
 
-    Then each block is at most half as large as the previous block, so n elements have at most
+    The new block is merged with the last block until the last block is at least twice as large.
+    Then each block is at most half as large as the block before. So n elements are in at most
     log2(n) + 1 blocks.
 
     Parameters
@@ -26,9 +27,9 @@ def append_merged(
     block : object
         The block to append.
     merge : callable
-        Returns the block of all elements of an earlier and a later block.
+        Function that receives an earlier and a later block, and returns a block with all elements.
     size : callable
-        Returns the number of elements of a block.
+        Function that returns the number of elements of a block.
     """
     # Ends: because each pass removes a block.
     while blocks and size(blocks[-1]) < 2 * size(block):

@@ -1,4 +1,4 @@
-"""Docstrings and their pages: shared paragraphs, and the link that notebooks show."""
+"""Shared paragraphs of docstrings, and links from estimators to their documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _T = TypeVar("_T")
 
 
 def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
-    """Replace each ``%(name)s`` in a class's own docstring by the paragraph of that name."""
+    """Replace each ``%(name)s`` in the docstring of a class by the paragraph with this name.
+
+    Return the class.
+    """
     if cls.__dict__.get("__doc__"):
         text = inspect.cleandoc(cls.__doc__ or "")
         for name, paragraph in paragraphs.items():
@@ -25,7 +28,10 @@ def fill_in(cls: type[_T], **paragraphs: str) -> type[_T]:
 
 
 def inherit_docstrings(cls: type[_T]) -> type[_T]:
-    """Copy docstrings of base classes to public methods and properties without a docstring."""
+    """Give public methods and properties without a docstring the docstring of the base class.
+
+    Return the class.
+    """
     for name, own in vars(cls).items():
         is_public = not name.startswith("_") and (callable(own) or isinstance(own, property))
         if is_public and not own.__doc__:
@@ -35,7 +41,10 @@ def inherit_docstrings(cls: type[_T]) -> type[_T]:
 
 
 class NamesParameters(Tagged):
-    """Mixin that refuses an unknown parameter; the error suggests the most similar name."""
+    """Mixin of classes that raise TypeError for an unknown parameter.
+
+    The error suggests the most similar parameter.
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         signature = _signature(cls.__init__)
@@ -47,7 +56,7 @@ class NamesParameters(Tagged):
 
 
 class Documented(NamesParameters):
-    """Mixin for scikit-learn's HTML representation: it links to the page of the class."""
+    """Mixin of estimators whose HTML representation contains a link to their documentation."""
 
     def __init__(self) -> None:  # `inspect.signature` prefers it to `__new__`
         pass
@@ -70,12 +79,12 @@ class Documented(NamesParameters):
 
 @cache
 def _signature(init: Any) -> inspect.Signature:
-    """Return the signature of a method; the cache saves time."""
+    """Return the signature of an `__init__` method. The result is cached to save time."""
     return inspect.signature(init)
 
 
 def _misfit(name: str, signature: inspect.Signature, arguments: Any, error: TypeError) -> str:
-    """Return a sentence about the wrong arguments of a class."""
+    """Return the error message for a call of a class with wrong arguments."""
     known = dict(list(signature.parameters.items())[1:])
     unknown = next((key for key in arguments if key not in known), None)
     if unknown is None:  # too many positional arguments, or an argument twice
@@ -88,7 +97,10 @@ def _misfit(name: str, signature: inspect.Signature, arguments: Any, error: Type
 
 @cache
 def _address() -> str:
-    """Address of the documentation, without a slash at the end; empty if there is none."""
+    """Return the address of the documentation, without a slash at the end.
+
+    It is empty if the package has no such address.
+    """
     try:
         urls = metadata("sklearn_ldp").get_all("Project-URL") or []
     except PackageNotFoundError:  # a folder of sources on the path

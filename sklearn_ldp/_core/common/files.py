@@ -1,4 +1,4 @@
-"""Files: text, CSV and Parquet are recognized by content, and a file is written whole or not."""
+"""Reading of text, CSV and Parquet files, and writing of files without incomplete results."""
 
 from __future__ import annotations
 
@@ -31,10 +31,14 @@ _LEFT_SECONDS = 86_400.0  # a write needs less than a day, so a killed process l
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file, which is renamed to `path` after it is written and flushed to disk.
+    """Yield a new temporary file, and rename it to `path` after the `with` block.
+
+    Before the file is renamed, it is flushed to disk. If the `with` block fails, an earlier file at
+    `path` is unchanged.
 
     path: the file to create or to replace. If it is a link, the target of the link is replaced.
-    Returns: a binary file to write to. If the block fails, an earlier file at `path` is unchanged.
+
+    Yields: a binary file to write to.
     """
     target = _target(path)
     temporary = _temporary(target)
@@ -56,7 +60,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 class _NamedFile(io.FileIO):
-    """A new file; its errors, for instance of a full disk, contain the name of the final file."""
+    """A new temporary file. Its errors, such as a full disk, contain the name of the final file."""
 
     def __init__(self, temporary: Path, path: Path) -> None:
         super().__init__(temporary, "xb")
@@ -68,7 +72,10 @@ class _NamedFile(io.FileIO):
 
 
 def check_writable(path: Path) -> None:
-    """Raise OSError if the file could not be written; call this before long work."""
+    """Raise OSError if a file could not be written to `path`.
+
+    Call this before a long computation.
+    """
     # A missing folder is no obstacle if `make_folder` can create it. Otherwise the error contains
     # the name of the folder.
     target = _target(path)
@@ -84,7 +91,7 @@ def check_writable(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder of a file that is about to be written, if it is missing."""
+    """Create the folder of a file that will be written, if it does not exist."""
     # path: the file. If it is a link, the folder of its target is created.
     folder = _target(path).parent
     with errors_name(folder, _NO_FOLDER):
@@ -92,32 +99,35 @@ def make_folder(path: Path) -> None:
 
 
 def open_regular(path: str | PathLike[str]) -> io.BufferedReader:
-    """Open a file to read its bytes."""
+    """Open a regular file for reading in binary mode.
+
+    Raise OSError for pipes and other special files.
+    """
     # A pipe of this name is refused, because opening it would wait for a process that writes to it.
     no_wait = getattr(os, "O_NONBLOCK", 0)
     place = os.fspath(path)  # no descriptor, because its owner closes it
     file = open(place, "rb", opener=lambda name, flags: os.open(name, flags | no_wait))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        problem = "no regular file: save its content to a regular file, or pass an open file"
+        problem = "not a regular file. Save its content to a regular file, or pass an open file"
         raise OSError(errno.EINVAL, problem, place)
     return file
 
 
 def read_regular(path: str | PathLike[str], most: int | None = None) -> bytes:
-    """Return the content of a regular file."""
-    # most: the maximum number of bytes. A longer file is refused.
+    """Return the content of a regular file. Raise ValueError if it has more than `most` bytes."""
     with open_regular(path) as file:
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
         raise ValueError(
-            f"{path} has more than {most:,} bytes, so it is not the expected file. Pass another."
+            f"{path} has more than {most:,} bytes, which is more than the expected file can have. "
+            "Pass another file."
         )
     return content
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files for `path` of processes that no longer run."""
+    """Remove temporary files next to `path` that were left by processes that no longer run."""
     # A process of this machine can be checked. The files of other machines, such as containers
     # that share the folder, are removed after a day.
     target = resolved(path)
@@ -136,7 +146,10 @@ def sweep(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Return the key of all processes that can check each other: the host, and its name space."""
+    """Return a text that identifies this machine, or this container.
+
+    Only processes with the same text can check whether the other process runs.
+    """
     space = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -144,7 +157,10 @@ def _machine() -> str:
 
 
 def resolved(path: Path) -> Path:
-    """Return the target of links; a circle of links raises OSError instead of RuntimeError."""
+    """Return the target of a path after following all links.
+
+    Raise OSError if links form a circle.
+    """
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -154,19 +170,28 @@ def resolved(path: Path) -> Path:
 def _target(path: Path) -> Path:
     target = resolved(path)
     if target.exists() and not target.is_file():
-        raise OSError(f"{path} is no file that could be replaced. Name another file.")
+        raise OSError(
+            f"{path} is a folder or a special file, which cannot be replaced. Pass the name of "
+            "another file."
+        )
     return target
 
 
 def _temporary(target: Path) -> Path:
-    """Return a name for `sweep`, in the same folder, because a rename in a folder is atomic."""
+    """Return a unique name for a temporary file in the folder of `target`.
+
+    `sweep` recognizes such names.
+    """
     unique = f"{os.getpid()}-{_machine()}-{secrets.token_hex(4)}"
     return target.with_name(f".{target.name}.{unique}.tmp")
 
 
 @contextmanager
 def errors_name(path: Path, failure: str = "cannot write here") -> Iterator[None]:
-    """Replace a temporary path by this path in errors of the file system."""
+    """Replace the path in errors of the file system by `path`.
+
+    This hides the names of temporary files.
+    """
     try:
         yield
     except OSError as error:
@@ -181,7 +206,10 @@ def _remove(temporary: Path) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Return whether a process with this number runs on this machine."""
+    """Return whether a process with this id runs on this machine.
+
+    Return True if that cannot be checked.
+    """
     if os.name == "nt" or process <= 0:
         return True  # there is no harmless check
     try:
@@ -194,7 +222,10 @@ def is_alive(process: int) -> bool:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the new name to the disk. Windows cannot open folders, and does not need this."""
+    """Flush the list of names in a folder to disk.
+
+    On Windows, nothing is done, because this is not needed.
+    """
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -211,11 +242,11 @@ _UNPACKED_BYTES = 1 << 24
 _UNPACKED_SHARE = 100
 _MAX_CELLS = 1 << 21
 _CELLS_PER_BYTE = 64
-_TOO_MUCH = "First add up users with equal values, and write their number into a column"
+_TOO_MUCH = "Write each value once, with its number of users in a second column"
 
 
 class Source:
-    """A file, or bytes in memory, that can be read several times."""
+    """A file, or the bytes of a file in memory, which can be read several times."""
 
     # content: the path of a regular file, or the bytes of a file.
     # name: its name in errors.
@@ -225,23 +256,29 @@ class Source:
         self._content = content
 
     def open(self) -> io.BufferedReader:
-        """Open the file at its beginning."""
+        """Open the file for reading from its beginning."""
         if isinstance(self._content, bytes):
             return io.BufferedReader(io.BytesIO(self._content))
         return open_regular(self._content)
 
     def starts_with(self, magic: bytes) -> bool:
-        """Return whether the file begins with these bytes."""
+        """Return whether the file begins with the bytes `magic`."""
         with self.open() as file:
             return file.read(len(magic)) == magic
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is Parquet; otherwise it is text, plain or gzip."""
+        """Return whether the file is a Parquet file.
+
+        Otherwise it is text, possibly compressed by gzip.
+        """
         return self.starts_with(b"PAR1")
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of a text file, plain or gzip, with their ends."""
+        """Yield the lines of a text file with their line ends.
+
+        The file may be compressed by gzip.
+        """
         compressed = self.starts_with(b"\x1f\x8b")
         with self.open() as file:
             try:
@@ -251,11 +288,14 @@ class Source:
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 # An error of gzip contains two bytes of the content.
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged gzip file. Copy it again."
+                    f"{self.name} is a truncated or damaged gzip file. Copy the file again."
                 ) from (None if are_cells_hidden() else error)
 
     def first_cells(self) -> list[str]:
-        """Return the cells in the first line of a text file; none if it is empty."""
+        """Return the cells in the first line of a CSV file.
+
+        Return an empty list if the file is empty.
+        """
         try:
             return next(csv.reader(islice(self.lines(), 1)), [])
         except csv.Error as error:
@@ -272,7 +312,11 @@ class Source:
             return file.seek(0, io.SEEK_END)
 
     def csv_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the number of the last line of each CSV row, and its cells; none if it is blank."""
+        """Yield the line number and the list of cells of each row of a CSV file.
+
+        For a row of several lines, it is the number of the last line. The list is empty for a blank
+        line.
+        """
         # All rows that are not blank have as many cells as the first row, which is the header.
         reader = csv.reader(self.lines(), strict=True)
         width = 0
@@ -282,7 +326,8 @@ class Source:
                 if cells and len(cells) != width:
                     raise ValueError(
                         f"{self.name}, line {reader.line_num}: expected {width} columns as in the "
-                        f"header, got {len(cells)}. Put values with commas in double quotes."
+                        f"header, got {len(cells)} columns. Put values with commas in double "
+                        "quotes."
                     )
                 yield reader.line_num, cells
         except csv.Error as error:
@@ -294,7 +339,10 @@ class Source:
             return list(file.schema_arrow.names)
 
     def parquet_table(self, columns: list[str] | None = None) -> Any:
-        """Return these columns of a Parquet file, or all of them, as a table of pyarrow."""
+        """Return the columns of a Parquet file as a table of pyarrow.
+
+        If `columns` is None, return all columns.
+        """
         with self._parquet_file() as file:
             names = file.schema_arrow.names
             width = len(names) if columns is None else len(columns)
@@ -302,8 +350,8 @@ class Source:
             n_bytes = self._n_bytes()
             if n_cells > max(_MAX_CELLS, _CELLS_PER_BYTE * n_bytes):
                 raise ValueError(
-                    f"{self.name} promises {n_cells:,} cells in {n_bytes:,} bytes, more than are "
-                    f"read. {_TOO_MUCH}."
+                    f"{self.name} claims {n_cells:,} cells in {n_bytes:,} bytes, which is more "
+                    f"than the reader accepts. {_TOO_MUCH}."
                 )
             if not n_cells:
                 return file.schema_arrow.empty_table()
@@ -316,8 +364,8 @@ class Source:
             from pyarrow.parquet import ParquetFile  # read_table makes columns of folders' names
         except ImportError as error:
             raise ImportError(
-                f"{self.name} is a Parquet file, and pyarrow is not installed. Install pyarrow "
-                'with pip install "sklearn_ldp[data]", or convert the file to CSV.'
+                f"{self.name} is a Parquet file, but pyarrow is not installed. Run pip install "
+                '"sklearn_ldp[data]", or convert the file to CSV.'
             ) from error
         with self.open() as file:
             try:
@@ -328,26 +376,37 @@ class Source:
                 chunks = column_chunks(file) if opened.metadata.num_rows else ()
                 total = walk_pages(file, chunks, n_bytes, lambda _: most)
                 if total > most:
-                    raise ValueError(f"it unpacks to {total:,} bytes. {_TOO_MUCH}")
+                    raise ValueError(
+                        f"it unpacks to {total:,} bytes, which is more than the reader accepts. "
+                        f"{_TOO_MUCH}"
+                    )
                 yield opened
             except (ArrowException, OSError, ValueError) as error:
                 if str(error).startswith(f"{self.name} "):
                     raise
                 detail = type(error).__name__ if are_cells_hidden() else str(error)[:200]
                 raise ValueError(
-                    f"{self.name} is a truncated or damaged Parquet file, or too large when it is "
-                    f"unpacked ({detail}). Copy or download the file again."
+                    f"{self.name} cannot be read: either it is a truncated or damaged Parquet "
+                    f"file, or it is too large when it is unpacked ({detail}). Copy or download "
+                    "the file again; if it is too large, split it."
                 ) from error
 
 
 def _short_lines(file: Any, name: str, most: int) -> Iterator[bytes]:
-    """Yield lines; refuse long lines, because few bytes of gzip may unpack to a very long line."""
+    """Yield the lines of a binary file.
+
+    Raise ValueError for a line of 1 MB or more, or if all lines together have more than `most`
+    bytes.
+    """
     number = total = 0
     while line := file.readline(_LINE_BYTES):
         number += 1
         total += len(line)
         if 0 <= most < total:
-            raise ValueError(f"{name} unpacks to more than {most:,} bytes. {_TOO_MUCH}.")
+            raise ValueError(
+                f"{name} unpacks to more than {most:,} bytes, which the reader does not accept. "
+                f"{_TOO_MUCH}."
+            )
         if len(line) == _LINE_BYTES:
             raise ValueError(
                 f"{name}, line {number}: expected lines of less than {_LINE_BYTES:,} bytes, got a "
@@ -361,32 +420,42 @@ _are_cells_hidden: ContextVar[bool] = ContextVar("are_cells_hidden", default=Fal
 
 @contextmanager
 def hidden_cells() -> Iterator[None]:
-    """Hide the cells of files in errors of this block, because others read a client's logs."""
+    """While the `with` block runs, errors do not show cells of files.
+
+    Clients use this, because others can read their logs.
+    """
     token = _are_cells_hidden.set(True)
     try:
         yield
     except (ValueError, OSError, ImportError, MemoryError):
         raise
     except Exception as error:  # a bug of the package, with a message that may contain a cell
-        hidden = f"{type(error).__name__}: its message is hidden, because it may show a value"
+        hidden = f"{type(error).__name__}: the message is hidden, because it may show a value"
         raise RuntimeError(hidden).with_traceback(error.__traceback__) from None
     finally:
         _are_cells_hidden.reset(token)
 
 
 def are_cells_hidden() -> bool:
-    """Return whether errors must not show cells; then `shorten` and `listed_columns` hide them."""
+    """Return whether errors must not show cells of files, because `hidden_cells` is active."""
     return _are_cells_hidden.get()
 
 
 def listed_columns(header: list[str]) -> str:
-    """Return the columns of a file for an error; they are cells if the file has no header."""
+    """Return the number and the names of the columns of a file, for errors.
+
+    The names are left out while `hidden_cells` is active, because they are values if the file has
+    no header.
+    """
     n = len(header)
     return f"{n} column{'s' * (n != 1)}" + ("" if are_cells_hidden() else f": {shorten(header)}")
 
 
 def shorten(cell: object) -> str:
-    """Return the repr of a cell for an error, with at most 80 characters, or only its type."""
+    """Return the repr of a cell for an error, with at most 80 characters.
+
+    While `hidden_cells` is active, return only its type.
+    """
     if are_cells_hidden():
         return f"a value of type {type(cell).__name__}"
     text = repr(cell)

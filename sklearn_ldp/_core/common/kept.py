@@ -1,4 +1,7 @@
-"""Objects of the package in files of JSON and arrays, without pickle. Reading runs no code."""
+"""Saving and loading of objects of the package as JSON and arrays.
+
+Loading runs no code of the file.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,17 @@ def _objects(items: list[Any]) -> np.ndarray:
 
 
 def _sealed(array: np.ndarray) -> np.ndarray:
-    """Return a read-only array that owns its content, like the arrays of categories."""
+    """Return a read-only copy of an array."""
     array = array.copy()
     array.flags.writeable = False
     return array
 
 
 def _fraction(text: str) -> Fraction:
-    """Return the fraction of a text of digits, a slash and digits, with bounded lengths."""
+    """Return the Fraction in a text such as "3/4".
+
+    Raise ValueError if the text is not a fraction or is too long.
+    """
     if not re.fullmatch(r"-?[0-9]{1,2000}(/[0-9]{1,2000})?", text):
         raise ValueError(f"{text!r:.80} is not a fraction")
     return Fraction(text)
@@ -89,7 +95,7 @@ _BY_BASE = (np.dtype, np.generic, np.ndarray, sparse.sparray)  # types that have
 
 
 def keep(thing: Any, path: str | PathLike[str]) -> None:
-    """Write an object to a file; if the call fails, there is no new file."""
+    """Write an object to a file. If the call fails, an earlier file is unchanged."""
     writer = _Writer()
     header = {"format": _FORMAT, "version": _VERSION, "root": writer.form(thing)}
     header["objects"] = writer.objects
@@ -98,40 +104,50 @@ def keep(thing: Any, path: str | PathLike[str]) -> None:
 
 
 def kept(path: str | PathLike[str], classes: Sequence[type] = ()) -> Any:
-    """Read a file of `keep`; `classes` are classes of other packages that the file may contain."""
+    """Return the object in a file that `keep` wrote.
+
+    `classes` lists classes of other packages that the file may contain.
+    """
     content = read_regular(path)
     try:
         arrays = unpack_arrays(content)
         header = json.loads(arrays.pop("header").tobytes())
         return _read(content, arrays, header, classes)
     except _RefusedError as error:
-        raise ValueError(f"{path} {error}") from None
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:  # a damaged or forged file may cause any error
         raise ValueError(
-            f"{path} is no estimate that this release can read ({type(error).__name__}: "
-            f"{str(error)[:300]}). Save it again with the release that wrote it."
+            f"{path} does not contain an estimate that this release can read "
+            f"({type(error).__name__}: {str(error)[:300]}). Save the estimate again with the "
+            "release that wrote it."
         ) from None
 
 
 def _read(content: Any, arrays: dict[str, np.ndarray], header: Any, classes: Any) -> Any:
-    """Return the object of a file, after the checks of its version and its digest."""
+    """Return the object in a file, after checking the format, version and digest of the file."""
     if header["format"] == _CHECKPOINT_FORMAT:
         raise _RefusedError(
-            "is a checkpoint of a data collection, not an estimate. Read it with "
+            "the file is a checkpoint of a data collection, not an estimate. Read it with "
             f"sklearn_ldp.collection.{_checkpoint_call(header)}.estimate_, and save that estimate."
         )
     if header["format"] != _FORMAT or header["version"] not in (1, _VERSION):
-        raise ValueError(f"it is of version {header['version']!r:.80}, and not of {_VERSION}")
+        raise ValueError(
+            f"the file has the format {header['format']!r:.80}, version "
+            f"{header['version']!r:.80}, but this release reads only versions 1 and {_VERSION} of "
+            f"the format {_FORMAT!r}. Load the file with the release that wrote it"
+        )
     names = {_name_of(made): made for made in classes}
     if header["version"] == 1:
         names |= _names_of_version_1()
     elif sha256_seal(content[:-SEAL_BYTES]) != content[-SEAL_BYTES:]:
-        raise ValueError("its SHA-256 differs: the file was damaged or edited")
+        raise ValueError(
+            "the SHA-256 does not match, so the file was damaged or edited. Copy the file again"
+        )
     return _Reader(arrays, names, len(content)).root(header)
 
 
 def _checkpoint_call(header: dict[str, Any]) -> str:
-    """Return the call that reads a checkpoint, with the options that its header claims."""
+    """Return the text of a call that reads a checkpoint, with the options in its header."""
     claims = header.get("configuration")
     claims = claims if isinstance(claims, dict) else {}
     name = claims.get("oracle")
@@ -146,29 +162,32 @@ def _checkpoint_call(header: dict[str, Any]) -> str:
 
 
 def _name_of(made: type) -> str:
-    """Return the name in files of a class without a tag, because it is of another package."""
+    """Return the name by which files refer to a class of another package, which has no tag."""
     return f"{made.__module__}:{made.__qualname__}"
 
 
 def _tagged(tag: str) -> Any:
-    """Return the class, or the constant, of a tag; None for an unknown tag."""
+    """Return the class or constant with this tag. Return None if there is none."""
     if tag not in TAGGED:
         importlib.import_module(f"{_PACKAGE}.surveys")  # gives every class its tag
     return TAGGED.get(tag)
 
 
 def _names_of_version_1() -> dict[str, Any]:
-    """Return the classes by the paths of modules, which are the tags in files of version 1."""
+    """Return a dict that maps the names of classes in files of version 1 to the classes."""
     table = files(__package__).joinpath("data/names_of_version_1.json").read_text("utf-8")
     return {name: _tagged(tag) for name, tag in json.loads(table).items()}
 
 
 class _RefusedError(Exception):
-    """A file is a checkpoint, or contains a class that the caller did not pass."""
+    """Error for a file that is a checkpoint or contains an unknown class."""
 
 
 class _Writer:
-    """Values as JSON: each object and array is written once, after its parts."""
+    """Converts objects to JSON forms and arrays.
+
+    Each object and each array is written only once.
+    """
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -178,7 +197,7 @@ class _Writer:
         self._written: dict[int, tuple[Any, Any]] = {}
 
     def form(self, x: Any) -> Any:
-        """Return the JSON form of a value."""
+        """Return the JSON form of a value: the value itself, a list, or a dict with one entry."""
         if type(x) in _PLAIN:
             return x
         if type(x) is list:
@@ -199,7 +218,10 @@ class _Writer:
         return {"object": len(self.objects) - 1}
 
     def _object(self, x: Any) -> list[Any]:
-        """Return a class, the arguments of its instance, and the state of the instance."""
+        """Return a list that describes an object.
+
+        It contains the class, the arguments of the class, and the state of the object.
+        """
         name = _name(type(x))
         if isinstance(x, BaseEstimator):  # its parameters: an unfitted copy
             return [name, self.form(x.get_params(deep=False))]
@@ -213,24 +235,27 @@ class _Writer:
 
 
 class _Reader:
-    """Values from the JSON forms and arrays of a `_Writer`."""
+    """Converts the JSON forms and arrays of a `_Writer` back to objects."""
 
     def __init__(self, arrays: dict[str, np.ndarray], names: dict[str, Any], n_bytes: int) -> None:
         if odd := [array.dtype for array in arrays.values() if array.dtype.kind not in _KINDS]:
-            raise ValueError(f"an array has the dtype {odd[0]!s:.80}")
+            raise ValueError(
+                f"an array has the dtype {odd[0]!s:.80}, which is not allowed in saved files. "
+                "Save the estimate again"
+            )
         self._arrays = {name: _sealed(array) for name, array in arrays.items()}
         self._names = names
         self._left = max(_LEAST_READ, _MOST_READ * n_bytes)
         self._objects: list[Any] = []
 
     def root(self, header: dict[str, Any]) -> Any:
-        """Read the objects of a file in order, and return the root object."""
+        """Read all objects of a file in their order, and return the object that was saved."""
         for form in header["objects"]:
             self._objects.append(self._object(*form))
         return self.read(header["root"])
 
     def read(self, form: Any) -> Any:
-        """Return the value of a form."""
+        """Return the value that a JSON form describes."""
         if isinstance(form, list):
             return [self.read(item) for item in form]
         if not isinstance(form, dict):
@@ -248,8 +273,8 @@ class _Reader:
         if made is None:
             remedy = f"load_estimate(path, classes=[{name.split(':')[-1]:.80}])"
             raise _RefusedError(
-                f"contains {name!r:.200}, which is unknown to this release. If it is a class of "
-                f"another package that you trust, pass the class: {remedy}."
+                f"the file contains {name!r:.200}, which is unknown to this release. If it is a "
+                f"class of another package that you trust, pass the class: {remedy}."
             )
         if not isinstance(made, type):
             return made
@@ -272,17 +297,20 @@ class _Reader:
     def _spend(self, n_bytes: int) -> None:
         self._left -= n_bytes
         if self._left < 0:
-            raise ValueError("its objects share arrays too often, or claim large ones")
+            raise ValueError(
+                "the objects either share arrays too often, or claim arrays that are too large "
+                "for the file. Save the estimate again"
+            )
 
 
 def _name(made: type) -> str:
-    """Return the tag of a class, or the path of a subclass from another package."""
+    """Return the name of a class in files: its tag, or the path of a class from another package."""
     tag = tag_of(made)
     is_ours = made.__module__.partition(".")[0] == _PACKAGE
     if tag is None and (is_ours or not issubclass(made, Tagged)):
         raise TypeError(
-            f"An estimate with a {_name_of(made).replace(':', '.')} cannot be saved, because a "
-            "file contains only numbers, text and objects of this package. Use plain parameters "
-            "in the oracle."
+            f"An estimate that contains a {_name_of(made).replace(':', '.')} cannot be saved, "
+            "because a file contains only numbers, text and objects of this package. Pass only "
+            "plain parameters to the oracle."
         )
     return tag or _name_of(made)

@@ -1,4 +1,4 @@
-"""Exports of a package: names that are imported at their first use, and its classes."""
+"""Names of a package that are imported at their first use, and lists of its classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the functions ``__getattr__`` and ``__dir__`` of a package."""
+    """Return the functions ``__getattr__`` and ``__dir__`` for a package with lazy imports.
+
+    `homes` maps the name of each submodule to the names that the package exports from it, separated
+    by spaces.
+    """
     # These functions return its public submodules, as in scikit-learn, and its exports. Hide them
     # from type checkers, which would otherwise accept any name: write `from . import ...` for type
     # checkers, under `TYPE_CHECKING`.
@@ -38,11 +42,14 @@ def lazy_names(
 
 
 def is_concrete(thing: object, base: type) -> bool:
-    """Return whether an object is a class that is derived from a base, and is not abstract."""
+    """Return whether an object is a non-abstract class that is derived from `base`."""
     return inspect.isclass(thing) and issubclass(thing, base) and not inspect.isabstract(thing)
 
 
 def exported_classes(package: Any, base: type) -> dict[str, Any]:
-    """Return the classes in a package's ``__all__`` that are concrete, by name."""
+    """Return the classes in a package's ``__all__`` that are derived from `base` and not abstract.
+
+    The result maps names to classes.
+    """
     exported = {name: getattr(package, name) for name in package.__all__}
     return {name: thing for name, thing in exported.items() if is_concrete(thing, base)}

@@ -1,4 +1,4 @@
-"""Locks of objects. They are free in a forked process, even if its parent has acquired them."""
+"""Locks of objects. A forked process gets new locks, even if its parent has acquired some."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _registry_lock = RLock()
 
 
 def lock_of(owner: Any, purpose: str = "") -> Any:
-    """Return the reentrant lock of an object for a purpose.
+    """Return the reentrant lock of an object. Each purpose has its own lock.
 
-    All locks of the package come from here. A fork copies the locks but only the thread that calls
-    it, so another thread's lock would stay acquired forever: the child begins with new locks.
+    All locks of the package come from this function. A fork copies all locks, but only the thread
+    that calls it. If another thread had acquired a lock, the lock would never be released in the
+    child process. So the child process begins with new locks.
     """
     with _registry_lock:
         return _locks.setdefault(owner, defaultdict(RLock))[purpose]
 
 
 def _forget_locks() -> None:
-    """Forget all locks in a forked process."""
+    """Replace all locks by new locks in a forked process."""
     global _locks, _registry_lock
     _locks = WeakKeyDictionary()
     _registry_lock = RLock()
@@ -42,7 +43,8 @@ if hasattr(os, "register_at_fork"):
 class cached_property(functools.cached_property[_Value]):  # noqa: N801
     """A cached property without a lock, as in Python 3.12 and later.
 
-    Python 3.11 has one lock for all objects of a class, which a fork could leave acquired forever.
+    In Python 3.11, all objects of a class share one lock. After a fork, this lock could stay
+    acquired forever in the child process.
     """
 
     def __init__(self, func: Callable[[Any], _Value]) -> None:

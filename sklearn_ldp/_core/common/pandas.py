@@ -1,4 +1,4 @@
-"""The import of pandas or polars, which are optional."""
+"""The import of pandas and polars, which are optional dependencies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import Any
 
 
 def import_pandas(name: str) -> Any:
-    """Return the module pandas."""
+    """Import pandas and return the module.
+
+    If it is not installed, raise ImportError with `name` in the message.
+    """
     return import_library(name, "pandas")
 
 
 def import_library(name: str, library: str) -> Any:
-    """Return the module "pandas" or "polars", like `import_pandas`."""
+    """Import pandas or polars and return the module.
+
+    If it is not installed, raise ImportError with `name` in the message.
+    """
     try:
         return import_module(library)
     except ImportError as error:
-        text = f"{name} needs {library}. Run: pip install 'sklearn_ldp[data]'."
+        text = f"{name} needs {library}. Run pip install 'sklearn_ldp[data]'."
         raise ImportError(text) from error

@@ -1,4 +1,4 @@
-"""Tasks through joblib, warnings that appear once, and small products in a single thread."""
+"""Parallel tasks with joblib, and functions that limit repeated warnings and threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ one_thread = _threadpool_controller_decorator(limits=1, user_api="blas")
 def run(
     function: Callable, tasks: Iterable[tuple], n_jobs: int | None, how: str = "generator_unordered"
 ) -> Iterator[Any]:
-    """Yield ``function(*task)`` for each task as soon as it is finished, in any order."""
+    """Run ``function(*task)`` for each task in parallel, and yield each result when it is finished.
+
+    By default the results have no fixed order. Each distinct warning is given once.
+    """
     calls = [delayed(_call)(function, task) for task in tasks]
     seen: set[tuple[type[Warning], str]] = set()
     for result, warned in _finished(calls, n_jobs, how):
@@ -28,13 +31,16 @@ def run(
 
 
 def run_in_order(function: Callable, tasks: Iterable[tuple], n_jobs: int | None) -> list:
-    """Return ``function(*task)`` for each task, in their order."""
+    """Run ``function(*task)`` for each task in parallel.
+
+    Return the results in the order of the tasks.
+    """
     return list(run(function, tasks, n_jobs, "generator"))
 
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Give each distinct warning of a block once, at its end."""
+    """Collect the warnings of the `with` block, and give each distinct warning once at its end."""
     # Outside of the main thread the warnings are not caught, because Python changes the filters of
     # warnings for all threads.
     caught: list[Warning] = []
@@ -48,7 +54,10 @@ def each_warning_once() -> Iterator[None]:
 
 @contextmanager
 def silent(is_silent: bool = True) -> Iterator[None]:
-    """Give no warnings of a block, in the main thread (see `each_warning_once`)."""
+    """Suppress the warnings of the `with` block if `is_silent` is true.
+
+    In other threads than the main thread, they are not suppressed.
+    """
     with _recorded([]) if is_silent else nullcontext():
         yield
 
@@ -63,7 +72,10 @@ def _finished(calls: list, n_jobs: int | None, how: str) -> Iterable[tuple[Any, 
 
 
 def _call(function: Callable, task: tuple) -> tuple[Any, list[Warning]]:
-    """Return the result of a task and its warnings, which a worker could only print."""
+    """Return the result of a task and the list of its distinct warnings.
+
+    A worker process returns the warnings, because it could only print them.
+    """
     warned: list[Warning] = []
     with _recorded(warned):
         result = function(*task)
@@ -84,7 +96,7 @@ def _recorded(into: list[Warning]) -> Iterator[None]:
 
 
 def _as_warning(caught: warnings.WarningMessage) -> Warning:
-    """Return a warning with the same class and text that workers can pickle."""
+    """Return a warning with the same class and text as a recorded warning, which can be pickled."""
     text = str(caught.message)
     try:
         return caught.category(text)
@@ -93,7 +105,7 @@ def _as_warning(caught: warnings.WarningMessage) -> Warning:
 
 
 def _distinct(warned: Iterable[Warning], seen: set[tuple[type[Warning], str]]) -> Iterator[Warning]:
-    """Yield the warnings that are not in a set, and add them to the set."""
+    """Yield the warnings whose class and text are not in `seen`, and add them to `seen`."""
     for warning in warned:
         key = type(warning), str(warning)
         if key not in seen:

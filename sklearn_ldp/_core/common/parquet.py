@@ -1,4 +1,4 @@
-"""Checks of Parquet files: claimed sizes are compared with the bytes before memory is allocated."""
+"""Checks of the sizes that a Parquet file claims, before memory is allocated for them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,27 @@ SAFE: dict[str, Any] = {
 
 
 def refuse_large_footer(source: Any) -> None:
-    """Refuse a Parquet file with a large footer; three bytes of it may become 700 in memory."""
+    """Raise ValueError if the footer of a Parquet file is too large.
+
+    Three bytes of a footer may need 700 bytes of memory.
+    """
     n_bytes = source.seek(0, SEEK_END)
     source.seek(max(n_bytes - 8, 0))
     length = int.from_bytes(source.read(4), "little")
     most = _FOOTER_BYTES + n_bytes // _FOOTER_SHARE
     if length > most:
-        raise ValueError(f"its footer has {length} bytes, at most {most} are read")
+        raise ValueError(
+            f"the footer has {length} bytes, but at most {most} are accepted. Write the file with "
+            "fewer row groups or columns"
+        )
     source.seek(0)
 
 
 def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
-    """Yield the beginning, the end and the number of rows of each column in each row group."""
+    """Yield three integers for each column in each row group of a Parquet file.
+
+    They are the positions of the first byte and after the last byte, and the number of rows.
+    """
     # The footer is parsed here, because Arrow's accessor of a column ends the process if the
     # file's statistics are damaged.
     # source: a Parquet file; its footer is not too large.
@@ -47,12 +56,14 @@ def column_chunks(source: Any) -> Iterator[tuple[int, int, int]]:
                 start = dictionary if 0 < dictionary < start else start
                 yield start, start + sizes[7, _I64], group[3, _I64]
     except (LookupError, TypeError, AttributeError):
-        raise ValueError("its footer is damaged") from None
+        raise ValueError("the footer is damaged. Copy the file again") from None
 
 
 def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
-    """Read a value in Thrift's compact protocol."""
-    # A struct is a dict by numbers and types of fields.
+    """Return a value in Thrift's compact protocol, read at the present position of a file.
+
+    A struct is returned as a dict. Its keys are pairs of the number and the type of a field.
+    """
     # Arrow skips fields of other types, and uses the last of several equal fields. Honest files
     # have neither equal fields nor explicit numbers of fields. Both are errors here, so that Arrow
     # and this function read the same content.
@@ -64,7 +75,7 @@ def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
             delta, field = divmod(head, 16)
             number += delta
             if not delta or number > 99 or (number, field) in fields:
-                raise IndexError("not a field of a footer or a page header")
+                raise IndexError("the bytes are not a field of a footer or a page header")
             fields[number, field] = None if field in _BOOLEANS else _thrift(file, field, depth - 1)
         return fields
     if kind == _LIST and depth:
@@ -82,7 +93,10 @@ def _thrift(file: BytesIO, kind: int, depth: int = 16) -> Any:
 def walk_pages(
     source: Any, chunks: Iterable[tuple[int, int, int]], n_bytes: int, most: Callable[[int], int]
 ) -> int:
-    """Refuse a Parquet file with pages that are too large, or in other places than claimed."""
+    """Raise ValueError if pages of a Parquet file are too large, or outside of their column.
+
+    Otherwise return the total unpacked size of all pages in bytes.
+    """
     # The sizes in the file's footer are only claims. A reader allocates the sizes in the headers
     # of pages. So every page header is read, and no byte of the file may belong to two columns.
     # most: returns, for a number of rows, the maximum unpacked bytes of a column in a row group.
@@ -91,7 +105,10 @@ def walk_pages(
     ordered = sorted(chunks)
     for start, stop, _ in ordered:
         if not end <= start <= stop <= n_bytes:
-            raise ValueError("one of its columns lies outside of the file, or in another one")
+            raise ValueError(
+                "a column either lies outside of the file, or overlaps another column. Copy or "
+                "write the file again"
+            )
         end = stop
     for start, stop, n_rows in ordered:
         total += _walk_chunk(source, start, stop, most(n_rows))
@@ -106,20 +123,21 @@ def _walk_chunk(source: Any, position: int, stop: int, most: int) -> int:
         try:
             unpacked, packed, length = page_header(source.read(min(1 << 12, stop - position)))
         except (IndexError, KeyError):
-            raise ValueError("one of its page headers is damaged") from None
+            raise ValueError("the header of a page is damaged. Copy the file again") from None
         total += unpacked
         if unpacked < 0 or packed < 0 or total > most:
             raise ValueError(
-                f"a column unpacks to {total} bytes in a row group, at most {most} are accepted"
+                f"a column unpacks to {total} bytes in a row group, but at most {most} are "
+                "accepted. Write smaller row groups"
             )
         position += length + packed
     if position != stop:
-        raise ValueError("one of its page headers is damaged")
+        raise ValueError("the header of a page is damaged. Copy the file again")
     return total
 
 
 def page_header(data: bytes) -> tuple[int, int, int]:
-    """Return the unpacked and the packed size of a page, and the length of its header."""
+    """Return the unpacked and the packed size of a page, and the size of its header, in bytes."""
     # Arrow has no function that reads the header, and does not check the header: it unpacks a whole
     # page for one report, and 8 kB of zeros to 268 MB.
     file = BytesIO(data)

@@ -1,4 +1,7 @@
-"""Warnings if users may spend more privacy than expected; a seed marks a simulation."""
+"""Warnings if users may spend more privacy than expected.
+
+No warning is given for simulations, which have a seed.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +20,38 @@ _fitted: set[str] = set()  # the families of all clones that have been fitted
 
 
 class PrivacyWarning(UserWarning):
-    """Warning that a call spends users' privacy unexpectedly."""
+    """Warning that a call spends users' privacy budget unexpectedly."""
 
 
 def warn_once(message: str, category: type[Warning], about: str) -> None:
-    """Warn, unless this process has warned about the same subject, even for another object."""
+    """Give a warning, unless this process has already given a warning about the same subject.
+
+    The subject is the text `about`.
+    """
     if about not in _given:
         warnings.warn(message, category, stacklevel=4)
         _given.add(about)  # not reached if warnings are errors
 
 
 def warn_of_output(transformer: Any, container: str | None = None) -> None:
-    """Warn once that the output is an estimate, if scikit-learn is configured for data frames."""
+    """Warn once that a transformer returns estimates, if it is configured for data frames."""
     # container: the requested container. If None, the configuration of the transformer, or the
     # global configuration.
     if (container or _get_output_config("transform", transformer)["dense"]) != "default":
         name = type(transformer).__name__
         text = (
-            f"{name} returns estimates, not data frames. Call to_frame() of an estimate. A "
-            "ColumnTransformer joins estimates to one row, and its set_output makes a data frame."
+            f"{name} returns estimates, not data frames. To get a data frame, call to_frame() of "
+            "an estimate. In a ColumnTransformer, which joins estimates to one row, call "
+            "set_output of the ColumnTransformer instead."
         )
         warn_once(text, UserWarning, "set_output")
 
 
 def makes_pandas() -> bool:
-    """Return whether a transformer that is configured for pandas is joining estimates."""
+    """Return whether a transformer such as ColumnTransformer joins estimates to a pandas table.
+
+    The transformer is the caller of the code that calls this function.
+    """
     # The transformer is two frames above. ColumnTransformer, for instance, would use the index of
     # the users for an array of one row.
     caller = sys._getframe(2).f_locals.get("self")
@@ -50,7 +60,7 @@ def makes_pandas() -> bool:
 
 
 def refuse_memory(name: str) -> None:
-    """Raise ValueError if `joblib.Memory` runs the calling method, directly or in a Pipeline."""
+    """Raise ValueError if `joblib.Memory` caches the call of the calling method."""
     # joblib writes the arguments of a cached call to the disk, after the call. Only an error
     # during the call prevents this. Neither joblib nor scikit-learn passes the method any sign of
     # the cache, and the same arguments come without a cache. So the callers are the only source
@@ -63,16 +73,19 @@ def refuse_memory(name: str) -> None:
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("sklearn", "joblib"):
         if isinstance(frame.f_locals.get("self"), MemorizedFunc):
             raise ValueError(
-                f"{name} refuses memory= (of a Pipeline, or joblib.Memory), because the cache "
-                "would write raw values to a disk, and would return the first collection again. "
-                'Omit memory=, cache the results of reports (input="reports"), or set random_state '
-                "for a simulation."
+                f"{name} cannot be cached (by memory= of a Pipeline, or by joblib.Memory), "
+                "because the cache would write raw values to disk, and would return the first "
+                "collection again. Leave out memory=, cache only results of reports "
+                '(input="reports"), or set random_state for a simulation.'
             )
         frame = frame.f_back
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
-    """Warn once if the epsilon of real users (without a seed) is too large to protect them."""
+    """Warn once if epsilon is too large to protect users.
+
+    No warning is given if `random_state` is not None, because this is a simulation.
+    """
     if random_state is None and epsilon > HARDLY_ANY:
         warn_once(
             f"{name} with epsilon={epsilon:g} protects no user: a report may be e**epsilon times "
@@ -90,15 +103,17 @@ def warn_of_learned(
     Parameters
     ----------
     name : str
-        Class of the learner.
+        Name of the class that learns from the values.
     part : str
-        The learned part, such as "the domain".
+        The object that is learned, such as "the domain".
     parameter : str
-        The parameter that declares this part.
+        The parameter in which the user can declare this object instead.
     random_state : object
-        None if the users are real.
+        The `random_state` of the learner. If it is not None, this is a simulation, and there is no
+        warning.
     is_repeated : bool, default=False
-        Whether the learner is a clone. A search fits many clones, and only one of them warns.
+        Whether the learner is a clone. A search fits many clones, of which only the first one
+        warns.
     """
     if random_state is not None:
         return
@@ -113,7 +128,10 @@ def warn_of_learned(
 
 
 class WatchesRefits:
-    """Mixin of learners that read values: it warns if clones of a learner are fitted repeatedly."""
+    """Mixin of estimators that read raw values.
+
+    It warns if several clones of an estimator are fitted.
+    """
 
     # A search fits a clone for each fold and candidate, mostly to the same users, so it spends
     # epsilon many times; only the clones themselves can detect this.
@@ -127,14 +145,18 @@ class WatchesRefits:
         return clone
 
     def _warn_of_refit(self, random_state: Any) -> None:
-        """Record a fit to values; at the second fit in a family of clones, warn once."""
+        """Record that a clone is fitted to raw values.
+
+        Warn once at the second fit of clones of the same estimator.
+        """
         if random_state is not None or self._family is None:
             return
         if self._family in _fitted:
             warn_once(
-                f"A clone of this {type(self).__name__} is fitted again. In searches users spend "
-                "epsilon for every candidate and every fold. For a simulation set random_state. "
-                "For real users collect once, and search with reports.",
+                f"A clone of this {type(self).__name__} is fitted again, so users spend epsilon "
+                "again. A search does so for every candidate and every fold. For a simulation, "
+                "set random_state. For real users, collect reports once, and search with these "
+                "reports.",
                 PrivacyWarning,
                 self._family,
             )

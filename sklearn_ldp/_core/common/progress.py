@@ -1,4 +1,4 @@
-"""Progress of long work, shown on stderr."""
+"""The display of the progress of long computations, on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A bar on a terminal if tqdm is installed, otherwise one line per step."""
+    """A progress bar on a terminal with tqdm installed, otherwise lines of text."""
 
     # n_steps: number of times that `step`, or `finish`, will be called.
     # stream: where to show the progress; None is stderr.
@@ -32,7 +32,7 @@ class Progress(AbstractContextManager["Progress"]):
         return tqdm(total=self._n_steps, file=self._stream, **look)
 
     def step(self, text: str) -> None:
-        """Show that a step begins, and its text."""
+        """Show that the next step begins, with a text that describes it."""
         self._n_begun += 1
         self._show(text)
         if self._bar is not None:
@@ -40,7 +40,10 @@ class Progress(AbstractContextManager["Progress"]):
             self._bar.refresh()
 
     def finish(self, text: str = "") -> None:
-        """Show that a step is done; without a bar, a line for every twentieth of all steps."""
+        """Show that a step has ended.
+
+        Without a progress bar, print a line only after every 5 % of all steps.
+        """
         self._n_begun += 1
         if self._bar is not None:
             self._show(text)

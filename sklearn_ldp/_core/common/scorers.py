@@ -1,4 +1,4 @@
-"""The base of scorers, which scikit-learn's searches call, also with weights."""
+"""The base class of the scorers, which scikit-learn's searches call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .privacy import warn_once
 
 
 class BaseScorer:
-    """Base of the scorers, which `GridSearchCV` and similar tools call with held-out users.
+    """Base class of the scorers, which `GridSearchCV` and similar tools call with held-out users.
 
-    A scorer is called as ``scorer(estimator, X, y=None, sample_weight=None)``, and scikit-learn's
-    displays write its ``__name__`` on an axis.
+    A scorer is called as ``scorer(estimator, X, y=None, sample_weight=None)``. Displays of
+    scikit-learn write its ``__name__`` on an axis.
     """
 
     # Whether scikit-learn's metadata routing passes the weights. If None, the user must decide.
@@ -26,13 +26,13 @@ class BaseScorer:
         self._identity = uuid4().hex
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Request the weights from scikit-learn's metadata routing, like its own scorers.
+        """Set whether scikit-learn's metadata routing passes sample weights to this scorer.
 
         Parameters
         ----------
         sample_weight : bool, str or None
-            Whether the weights are passed to this scorer. A str is the name of the weights in the
-            caller's arguments. If None, passing weights is an error.
+            Whether the weights are passed to this scorer. If it is a str, the caller passes the
+            weights under this name. If None, an error is raised if the caller passes weights.
 
         Returns
         -------
@@ -42,21 +42,21 @@ class BaseScorer:
         Raises
         ------
         RuntimeError
-            If metadata routing is off.
+            If metadata routing is not enabled in scikit-learn.
         ValueError
             If `sample_weight` is not a valid request.
         """
         if not get_config()["enable_metadata_routing"]:
             raise RuntimeError(
-                f"{self!r}.set_score_request needs metadata routing. First call "
-                "sklearn.set_config(enable_metadata_routing=True)."
+                f"{self!r}.set_score_request needs metadata routing, which is not enabled. First "
+                "call sklearn.set_config(enable_metadata_routing=True)."
             )
         self._routing_of(sample_weight)  # raises ValueError for an invalid request
         self._requests_weights = sample_weight
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the scorer's requests of metadata routing.
+        """Return the metadata that this scorer requests, for scikit-learn's metadata routing.
 
         Returns
         -------
@@ -71,13 +71,16 @@ class BaseScorer:
         return routing
 
     def _routing_repr(self) -> str:
-        """Return the name of the scorer in errors of metadata routing: the user's call."""
+        """Return the name of the scorer for errors of metadata routing."""
         return repr(self)
 
     def _accept_sample_weight(self) -> bool:
-        """Return True for scikit-learn's searches without metadata routing, which ask this."""
+        """Return True: the scorer accepts sample weights.
+
+        Searches of scikit-learn without metadata routing call this method.
+        """
         return True
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:
-        """Warn, unless this scorer has given a warning of this category in this process."""
+        """Give a warning, unless this scorer has already given a warning of the same class."""
         warn_once(message, category, f"{category.__name__} of the scorer {self._identity}")

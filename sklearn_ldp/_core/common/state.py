@@ -1,4 +1,4 @@
-"""The state of an object in its copies and pickles."""
+"""The state of an object that its copies and pickles contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .tags import Tagged
 
 
 class Uncached(Tagged):
-    """Mixin that excludes the values of `cached_property` from copies, pickles and hashes."""
+    """Mixin of classes whose copies, pickles and hashes do not contain cached properties."""
 
     # Reading an attribute must not change an estimate's hash, and a read-only array must not become
     # writeable in a copy.

@@ -1,4 +1,4 @@
-"""Tags: the names of classes in files that contain objects of these classes."""
+"""Tags, which are the names of classes in saved files of estimates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ TAGGED: dict[str, Any] = {}
 
 
 class Tagged:
-    """Base of classes for objects in files: ``class GRR(BaseOracle, tag="grr")``.
+    """Base of classes whose objects can be saved: ``class GRR(BaseOracle, tag="grr")``.
 
-    A tag is a part of the format: no later release may change it. A subclass needs its own tag.
-    `load_estimate` refuses an attribute with another type than the class declares.
+    The tag is the name of the class in saved files, so no later release may change it. A subclass
+    needs its own tag. `load_estimate` raises an error if an attribute in a file has another type
+    than the class declares.
     """
 
     def __init_subclass__(cls, *, tag: str = "", **kwargs: Any) -> None:
@@ -28,37 +29,46 @@ class Tagged:
             TAGGED[tag] = cls
 
     def __check_state__(self) -> int | None:
-        """Raise ValueError if the attributes, which a file has set, contradict each other.
+        """Raise ValueError if the attributes of an object from a file contradict each other.
 
         Returns
         -------
         int or None
-            Number of bytes of other objects' arrays that the check has read; None for 0.
+            Number of bytes of the arrays of other objects that the check has read; None means 0.
         """
 
 
 def tag_of(content: Any) -> str | None:
-    """Return the tag of a class or a constant; None if a file cannot contain it."""
+    """Return the tag of a class or constant.
+
+    Return None if it has no tag, so that it cannot be saved.
+    """
     return next((tag for tag, tagged in TAGGED.items() if tagged is content), None)
 
 
 def check_types(content: Any) -> None:
-    """Raise ValueError unless each attribute has the type that its class declares."""
+    """Raise ValueError unless each attribute of an object has the type that its class declares."""
     for name, declared in _declared(content.__class__).items():
         if not _fits(getattr(content, name), declared):
-            raise ValueError(f"the {name} of a {type(content).__name__} is not a {declared}")
+            raise ValueError(
+                f"the attribute {name} of a {type(content).__name__} does not have the type "
+                f"{declared}. Save the object again"
+            )
 
 
 @cache
 def _declared(kind: type) -> dict[str, Any]:
-    """Return the types that a class declares, or its first base class in this package."""
+    """Return the types of attributes that a class declares.
+
+    For a class of another package, use its first base class in this package.
+    """
     return get_type_hints(next((base for base in kind.__mro__ if tag_of(base)), object))
 
 
 def _fits(content: Any, declared: Any) -> bool:
-    """Return whether an object and the items of a container have the declared type.
+    """Return whether an object has a declared type. The items of containers are also checked.
 
-    A declared array must contain numbers, and a declared float must be finite.
+    An array must contain numbers, and a float must be finite.
     """
     kind = get_origin(declared) or declared
     items = get_args(declared)

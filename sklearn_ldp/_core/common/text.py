@@ -1,4 +1,4 @@
-"""Text: lines of UTF-8, lossless conversion of columns to integers, aligned tables."""
+"""Functions for text: decoding of lines, conversion of columns to integers, and aligned tables."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
 
 
 def kind_of(value: Any) -> str:
-    """Return the type and the length of a value that must not be shown."""
+    """Return the type and the length of a value as text, for errors that must not show it."""
     length = f" of length {len(value)}" if hasattr(value, "__len__") else ""
     return f"{type(value).__name__}{length}"
 
 
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
-    """Decode the lines separately, unlike a text wrapper, so that an error can name its line."""
+    """Yield the lines of a binary file as text.
+
+    Each line is decoded separately, so that an error can contain the line number. `where` is the
+    name of the file in errors.
+    """
     encoding = "utf-8-sig"  # the first line may begin with a byte-order mark
     kind = ""
     for number, line in enumerate(file, start=1):
@@ -64,16 +68,21 @@ def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
 
 
 def is_category(cell: object) -> bool:
-    """Return whether a cell is a category: an integer, or a text without NUL that is not empty."""
+    """Return whether a cell of a file can be a category.
+
+    A category is an integer, or a non-empty text without NUL.
+    """
     # NumPy drops trailing NULs, so "a" and "a\0" would become one category.
     return type(cell) is int or (type(cell) is str and cell != "" and "\0" not in cell)
 
 
 def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) -> np.ndarray:
-    """Convert a column to integers of 64 bits if no information is lost, otherwise to text.
+    """Return a column as integers of 64 bits if no information is lost, otherwise as text.
+
+    cells: the column; None becomes the empty text. parse: whether texts may be converted to
+    integers.
 
     Shapes: -> (n,).
-    cells: the column; None becomes the empty text.
     """
     if dtype is None and all(
         type(cell) is int or (parse and _CANONICAL_INTEGER.fullmatch(cell)) for cell in cells
@@ -87,7 +96,7 @@ def as_array(cells: Sequence, *, parse: bool, dtype: type[str] | None = None) ->
 
 
 def integer_array(integers: Sequence) -> np.ndarray:
-    """Return integers as int64 or uint64, or as objects if neither type includes all of them."""
+    """Return integers as an int64 or uint64 array, or as objects if they do not fit."""
     for dtype in (np.int64, np.uint64):
         with suppress(OverflowError):
             return np.array(integers, dtype=dtype)
@@ -95,7 +104,7 @@ def integer_array(integers: Sequence) -> np.ndarray:
 
 
 def printable(text: object) -> str:
-    """Return text on one line, without characters that move the cursor, for any name."""
+    """Return a name as a single line of text, without control characters."""
     # text: text or a path. In a path, bytes that are not UTF-8 are surrogates.
     text = str(text)
     if text.isprintable():
@@ -106,7 +115,10 @@ def printable(text: object) -> str:
 def format_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> str:
-    """Return a table as text, with two blanks between its columns."""
+    """Return an aligned table as text, with two spaces between the columns.
+
+    The columns whose positions are in `left` are left-aligned.
+    """
     heads = [text.split("\n")[::-1] for text in header]
     head_rows = [list(cells) for cells in zip_longest(*heads, fillvalue="")][::-1]
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -124,19 +136,20 @@ def format_table(
 
 
 def rounded_up(x: float) -> str:
-    """Return a positive number, rounded up to two decimals, or from 10 on to an integer."""
+    """Return a positive number as text, rounded up to two decimals; from 10 on, to an integer."""
     return f"{math.ceil(100 * x) / 100:.2f}" if x < 10 else f"{math.ceil(x):,}"
 
 
 def counted(n: float, noun: str) -> str:
-    """Return a number and a noun, such as "1 user" or "5,000 users"."""
+    """Return a number with a noun, such as "1 user" or "5,000 users"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
-    """Return a line for each name, with the cells of its columns.
+    """Return one line for each name, with the name and the cells in its row.
 
-    Returns: the lines, without line breaks in a name. If lines are omitted, the last line is "...".
+    Returns: the lines. Line breaks in names become spaces. If there are more than 20 names, the
+    other lines are replaced by "...".
     """
     shown = [printable(" ".join(str(name).split())) for name in names[:MOST_LINES]]
     width = max(map(len, shown), default=0)
@@ -149,7 +162,10 @@ def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str
 def number_texts(
     numbers: Iterable[float], digits: int = 6, among: Iterable[float] = ()
 ) -> list[str]:
-    """Return numbers in the usual form (0.25, 40 or 8,300), as integers or with so many digits."""
+    """Return numbers as texts, such as "0.25", "40" or "8,300".
+
+    A number that is not an integer has `digits` significant digits.
+    """
     # among: other numbers in the same place. There are commas only if a number has five digits
     # before the point, because years have no commas.
     listed = [float(number) for number in numbers]
@@ -165,5 +181,5 @@ def number_texts(
 
 
 def narrow(name: str) -> str:
-    """Return the name of a class, in several lines if it is long."""
+    """Return the name of a class, broken into several lines if it is long."""
     return name if len(name) <= 10 else re.sub("(?<=[a-z])(?=[A-Z])", "\n", name)

@@ -1,9 +1,9 @@
 """Types of public parameters, for type checkers and editors; the package needs none at run time.
 
 A type must accept all arguments that the code accepts, because false errors in an editor are worse
-than missing errors. So users' values are ``Any`` inside their containers. Containers are defined by
-their methods, because pandas, polars and pyarrow are optional. Attributes that store a parameter
-with several possible types are ``Any``, too, because a user who passed a list may use its length.
+than missing errors. So users' values have the type ``Any``. Containers are defined by their
+methods, because pandas, polars and pyarrow are optional. If a parameter accepts several types, the
+attribute that stores it has the type ``Any``, because a user who passed a list may use its length.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         def write(self, data: Any, /) -> Any: ...
 
     class Table(Protocol):
-        """Columns by name: an ErrorStudy, a data frame, a dict of arrays."""
+        """A table whose columns are read by name: an ErrorStudy, a data frame, a dict of arrays."""
 
         def __getitem__(self, name: str, /) -> Any: ...
 

@@ -1,4 +1,4 @@
-"""The public domain of a collection, which converts users' values to codes, and codes to values."""
+"""The public domain of a collection, which converts users' values to category codes and back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .values import (
 
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
-    """Return the codes of users' values; unlike in `Domain.encode`, errors do not show the values.
+    """Return the category codes of users' values, with errors that do not show the values.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     """
@@ -69,7 +69,7 @@ _NEARLY_EVERY = 0.9
 
 
 class DigestCauses(NamedTuple):
-    """For errors about two different configurations: the settings that may differ."""
+    """Settings that may differ between two configurations, for error messages."""
 
     domain: str  # settings that change the digest (hash) of the domain
     parts: str = ""  # settings that also change the mechanisms of the domain's parts
@@ -81,39 +81,41 @@ _ANY_CAUSES = DigestCauses("the domain, such as the categories or their order")
 class Domain(Uncached, tag="domain"):
     """A public list of the categories that users may answer; clients and servers share it.
 
-    A value's code is its position in the list, from 0 on. The domain of several columns is either
-    the product of their domains, whose categories are tuples in C order (the last column varies
-    fastest), or any list of tuples. One category of a column may be None or NaN and represent a
-    missing answer.
+    The package encodes a category as its position in the list, an integer from 0 on (its code). If
+    answers have several columns, a category is a tuple with a value for each column. Such a domain
+    is either the product of the columns' domains in C order (the last column varies fastest), or
+    any list of tuples. One category of a column may be None or NaN, which represents a missing
+    answer.
 
     Parameters
     ----------
     categories : int, array-like of shape (d,), dtype, or list of arrays
         An int d means the categories ``0 .. d-1``. For a `pandas.CategoricalDtype`, a column of
-        that dtype, a polars `Enum` or an Arrow dictionary array, the categories are its levels. A
-        list of arrays, with one array per column as in scikit-learn's encoders, means all
-        combinations of their elements. A set is refused, because its order is not the same in every
-        process.
+        that dtype, a polars `Enum` or an Arrow dictionary array, the categories are the levels that
+        it lists. A list of arrays, with one array per column as in scikit-learn's encoders, means
+        all combinations of their elements. A set is refused, because its order is not the same in
+        every process.
     missing : str, default=None
-        Name, in tables, plots and reports, of the category None, which represents a missing answer.
-        If a name is passed and the list does not contain None, the category None is added. Without
-        a name, tables show "(missing)".
+        Name of the category None, which represents a missing answer, in tables, plots and printed
+        pages. If a name is passed and the list does not contain None, the category None is added.
+        If None, tables show "(missing)".
 
     Attributes
     ----------
     categories : ndarray of shape (d,)
-        The categories in their order, read-only; tuples if there are several columns.
+        The categories in their order, read-only. They are tuples if there are several columns.
     is_ordered : bool
-        Whether the categories are bins, or levels of an ordered dtype. Tables and reports show such
-        categories in the order of the domain, and other categories by their frequencies.
+        Whether the categories are bins, or come from an ordered categorical dtype. Tables show such
+        categories in the order of the domain, and other categories in the order of their
+        frequencies.
     labels : ndarray of shape (d,)
-        The categories as tables show them; the category None is replaced by its name.
+        The categories as tables show them. The category None is replaced by its name.
     size : int
         Number d of categories.
     shape : tuple of int
         Number of categories of each column.
     grid_ends : (ndarray, ndarray) or None
-        The ends of the bins of both numbers of a grid; None for other domains.
+        For a domain from :meth:`grid`, the ends of the bins of x and of y. None for other domains.
     names : ndarray of shape (d,)
         The categories as strings.
     digest : str
@@ -122,8 +124,8 @@ class Domain(Uncached, tag="domain"):
     Raises
     ------
     ValueError
-        If there are fewer than two categories, if a category is listed twice, or if the categories
-        are in a collection without an order, such as a set.
+        If there are fewer than two categories, if a category is listed twice, or if `categories`
+        has no order, such as a set.
 
     Examples
     --------
@@ -157,8 +159,9 @@ class Domain(Uncached, tag="domain"):
             if len(lists) > 1 or isinstance(lists[0], BinList):
                 raise ValueError(
                     "Domain accepts missing= only with a single list of categories, got "
-                    f"missing={missing!r} for several columns or for bins. Pass missing= to the "
-                    "Domain of each column, or to Domain.bins."
+                    f"missing={missing!r} for several columns or for bins. For several columns, "
+                    "pass missing= to the Domain of each column. For bins, pass missing= to "
+                    "Domain.bins."
                 )
             lists = [lists[0].naming_missing(missing, "Domain")]
         self._set(lists, "Domain")
@@ -176,7 +179,8 @@ class Domain(Uncached, tag="domain"):
         n_categories = math.prod(factor.size for factor in self._factors)
         if not 2 <= n_categories == self.size <= np.iinfo(self._dtype).max + 1:
             raise ValueError(
-                f"its domain states {self.size!r:.80} categories, but its lists have another number"
+                f"the domain states {self.size!r:.80} categories, but the stored lists have "
+                "another number of categories. Save the object again"
             )
 
     @classmethod
@@ -187,15 +191,15 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def of(cls, categories: Categories, name: str = "Domain") -> Domain:
-        """Return the domain that an argument `categories` specifies.
+        """Return the Domain that an argument `categories` specifies.
 
         Parameters
         ----------
         categories : Domain, "open", or as for the class
-            A Domain is returned unchanged; "open" means `Domain.open`; other arguments mean
-            ``Domain(categories)``.
+            A Domain is returned unchanged. "open" means ``Domain.open()``, and any other argument
+            means ``Domain(categories)``.
         name : str, default="Domain"
-            Name of the class that errors show.
+            The class to name in error messages.
         """
         if isinstance(categories, Domain):
             return categories
@@ -205,8 +209,8 @@ class Domain(Uncached, tag="domain"):
             raise ValueError(
                 f"{name} has no domain yet, got categories={categories!r}. Declare the categories "
                 "in categories=, because clients and servers must share them before the first "
-                'report (categories="auto" learns them from the raw values in fit, which is for '
-                "simulations)."
+                'report. Only in simulations, fit with categories="auto" may learn them from the '
+                "raw values."
             )
         return cls._from_factors(lists_of(categories, name), name)
 
@@ -217,12 +221,12 @@ class Domain(Uncached, tag="domain"):
         Parameters
         ----------
         columns : sequence
-            For each column, its categories in any form that `Domain` accepts.
+            For each column, the categories in any form that `Domain` accepts.
 
         Returns
         -------
         Domain
-            Its categories are tuples in C order: the last column varies fastest.
+            A domain whose categories are tuples in C order: the last column varies fastest.
         """
         return cls._from_factors([one_list(column, "Domain") for column in columns], "Domain")
 
@@ -251,26 +255,27 @@ class Domain(Uncached, tag="domain"):
             bin contains all numbers below the first edge, and the last bin all numbers from the
             last edge on.
         bounds : (float, float), default=None
-            The lower end of the first bin, and the upper end of the last bin (which includes its
-            upper end). With bounds every bin has a center, so the estimate has a mean and
+            The lower end of the first bin, and the upper end of the last bin. The last bin includes
+            its upper end. With bounds every bin has a center, so the estimate has a mean and
             quantiles.
         clip : bool, default=False
             If True, a number below the bounds counts in the first bin, and a number above the
             bounds in the last bin. If False, such a number raises an error. With ``clip=True``,
-            estimates mark the first and the last bin, and reports of estimates state that means are
-            means of clipped values. Therefore also set it on the server, although clients do the
-            clipping. The oracle's `fit` and `partial_fit` store the number of clipped rows in
+            tables of estimates mark the first and the last bin, and state that means are means of
+            clipped values. Therefore set it on the server as well, although the clients clip the
+            numbers. The oracle's `fit` and `partial_fit` store the number of clipped rows in
             ``n_clipped_``. Do not publish this exact number.
         labels : sequence of n_bins strings, default=None
             Names of the bins. If None, the names show the edges, such as "[18, 40)". If you pass
             names, clients and servers must also agree on the edges.
         missing : bool or str, default=False
-            If True, there is an additional last category None for users without a number. A text is
-            the name of this category.
+            If True, the last category is None, for users without a number. If it is a text, this
+            category is added, and tables show the text as its name.
         scale : {"linear", "log"}, default="linear"
-            How the bins are formed if `edges` is a number of bins. "linear": bins of equal width.
-            "log": each edge is the same multiple of the previous edge (rounded to three digits or
-            more), as for amounts of money; both bounds must be above 0.
+            How the bins are computed if `edges` is a number of bins. "linear" computes bins of
+            equal width. "log" computes edges of which each is the same multiple of the previous
+            edge, rounded to three digits or more; it suits amounts of money, and needs bounds above
+            0.
         integers : bool, default=False
             Whether users' numbers are whole, such as ages. Then edges and bounds must be whole, a
             value that is not whole raises an error, and names, means, quantiles and ranges refer to
@@ -281,13 +286,14 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         Domain
-            A domain with the names of the bins as categories. It encodes numbers and names.
+            A domain whose categories are the names of the bins. Users' values may be numbers or
+            names of bins.
 
         Raises
         ------
         ValueError
-            If edges or bounds are not finite or not increasing, if there are more than 2**20 equal
-            bins, or if `labels` does not contain a different name for each bin, or contains a
+            If edges or bounds are not finite or not increasing; if there are more than 2**20 equal
+            bins; if `labels` does not contain a different name for each bin; or if a label is a
             number.
 
         Examples
@@ -325,25 +331,24 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def grid(cls, x_bins: Domain, y_bins: Domain) -> Domain:
-        """Return the domain of the cells of two numbers, such as places.
+        """Return the domain of cells of a grid for two numbers, such as the coordinates of places.
 
         Parameters
         ----------
         x_bins, y_bins : Domain
-            The bins of the first and of the second number: results of :meth:`bins` with bounds. For
-            places the longitude is the first number.
+            Domains of :meth:`bins` with bounds: `x_bins` for the first number, and `y_bins` for the
+            second number. For places, the first number is the longitude.
 
         Returns
         -------
         Domain
-            The product of both. Users' values are two columns, in this order. A category is the
-            pair of the names of its intervals, and the y bin varies fastest.
+            The product of the two domains. A user's value is the pair (x, y). A category is the
+            pair of the names of the x bin and the y bin, and the y bin varies fastest.
 
         Raises
         ------
         ValueError
-            If a domain does not consist of bins between bounds, or has a category for missing
-            numbers.
+            If `x_bins` or `y_bins` has no bins with bounds, or has a category for missing numbers.
 
         Examples
         --------
@@ -358,21 +363,22 @@ class Domain(Uncached, tag="domain"):
         domain = cls.product([x_bins, y_bins])
         if domain.grid_ends is None:
             raise ValueError(
-                "Domain.grid needs two domains of bins between bounds without missing=, got "
-                f"{x_bins!r} and {y_bins!r}. Use bins such as Domain.bins(16, bounds=(0, 100))."
+                "Domain.grid needs two domains of bins with bounds and without a category for "
+                f"missing numbers, got {x_bins!r} and {y_bins!r}. Pass for example "
+                "Domain.bins(16, bounds=(0, 100)) for each number."
             )
         return domain
 
     @classmethod
     def open(cls) -> Domain:
-        """Return the domain of all answers, for clients whose server alone lists the categories.
+        """Return a domain for clients that do not know the list of categories.
 
         Returns
         -------
         Domain
-            A domain whose codes are 64-bit hashes of the answers. Clients can use it with oracles
-            that hash answers, such as OLH. An answer may be a text, a number, a date or a tuple of
-            these.
+            A domain in which every answer is valid. An answer is encoded as its 64-bit hash, and
+            may be a text, a number, a date or a tuple of these. Clients can use the domain with
+            oracles that hash answers, such as OLH. The server must list the categories to count.
         """
         return OpenDomain()
 
@@ -385,35 +391,36 @@ class Domain(Uncached, tag="domain"):
         code: Mapping[str, float] | None = None,
         max_digits: int | None = None,
     ) -> StringDomain:
-        """Return the domain of all strings of letters of an alphabet; the strings are not listed.
+        """Return the domain of all strings that consist of letters of an alphabet.
 
-        A client converts strings to Unicode's normal form C and cuts off letters beyond the maximum
-        length. So all longer strings with the same beginning count as one string.
+        The strings are not listed. A client converts a string to Unicode's normal form C, and cuts
+        it off after `max_length` letters. So longer strings with the same first letters count as
+        one string.
 
         Parameters
         ----------
         alphabet : str, default=None
-            The letters; their order determines their numbers in the codes. If `alphabet` and `code`
-            are None, the package's own code is used: letters, digits and signs of European
-            languages, with their frequencies in names of countries, languages and currencies in
-            twelve languages in Latin script (Unicode CLDR, under the Unicode License V3).
+            The letters that strings may contain. A letter is encoded as its position in the
+            alphabet. If `alphabet` and `code` are None, the package uses its own code: letters,
+            digits and signs of European languages, with their frequencies in names of countries,
+            languages and currencies in twelve languages in Latin script (Unicode CLDR, under the
+            Unicode License V3).
         max_length : int, default=20
             Maximum number of letters of a string.
         code : mapping of str to float, default=None
-            Instead of `alphabet`: the frequency of each letter in **public** texts. The key "" is
-            the frequency of ends of strings; without this key, ends have the frequency of one in
-            nine letters. Clients encode letters as digits, and frequent letters then have fewer
-            digits.
+            Maps each letter to its frequency in **public** texts; it replaces `alphabet`. Clients
+            then encode a frequent letter with fewer digits than a rare letter. The key "" is the
+            frequency of the end of a string. Without this key, one in nine symbols is an end.
         max_digits : int, default=None
-            With `code`: the maximum number of digits that encode a string, where the oracle
-            determines how many values a digit has. If None, it is the average number of digits of
-            `max_length` letters.
+            Maximum number of digits that encode a string, if a code is used; the rest is cut off.
+            The oracle determines how many values a digit has. If None, it is the average number of
+            digits of `max_length` letters.
 
         Returns
         -------
         StringDomain
-            A domain in which the code of a string is a row with the numbers of its letters,
-            followed by zeros.
+            A domain in which a string is encoded as a row of integers: the positions of its letters
+            in the alphabet, counted from 1, followed by zeros.
 
         Raises
         ------
@@ -438,22 +445,23 @@ class Domain(Uncached, tag="domain"):
 
     @classmethod
     def learned(cls, X: Values, name: str) -> Domain:
-        """Return the domain of users' values: the levels of X, or the values that occur.
+        """Return the domain of users' values, learned from the values themselves.
 
-        The set of values that occur is private information, so use such a domain only for
-        simulations.
+        The categories of a categorical column are its levels, and the categories of another column
+        are the values that occur. The set of values that occur is private information, so use such
+        a domain only for simulations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Users' values.
         name : str
-            Name of the class that errors show.
+            The class to name in error messages.
 
         Returns
         -------
         Domain
-            The domain: the levels in their order, or the sorted values.
+            The domain with the levels in their order, or with the sorted values.
 
         Raises
         ------
@@ -479,8 +487,8 @@ class Domain(Uncached, tag="domain"):
         if n >= _MANY_USERS and d > _NEARLY_EVERY * n:
             warnings.warn(
                 f'{name} with categories="auto" found {d} distinct values among {n} users, which '
-                "is too many for estimates of their frequencies. Bin continuous values "
-                "(Domain.bins), or declare fewer categories in categories=.",
+                "are too many categories to estimate their frequencies. Use bins for continuous "
+                "values (Domain.bins), or declare fewer categories in categories=.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -491,7 +499,7 @@ class Domain(Uncached, tag="domain"):
     # -- properties ---------------------------------------------------------------------------
     @cached_property
     def categories(self) -> np.ndarray:
-        """The categories in their order, of shape (d,), read-only."""
+        """Return the categories in their order, of shape (d,), read-only."""
         if len(self._factors) == 1:
             return self._factors[0].categories
         if self.size > _MAX_LISTED:
@@ -505,23 +513,26 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def edges(self) -> np.ndarray | None:
-        """In a domain of `bins`, the edges between bins, of shape (n_bins - 1,); else None."""
+        """Return the edges between the bins, of shape (n_bins - 1,).
+
+        Return None if the domain has no `bins`.
+        """
         bins = self._bins
         return None if bins is None else bins.edges
 
     @property
     def ends(self) -> np.ndarray | None:
-        """In a domain of `bins` with bounds, the ends of the bins, (n_bins + 1,); else None.
+        """Return the ends of all bins of a domain of `bins` with bounds, of shape (n_bins + 1,).
 
-        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. Also None if there is a
-        category for missing numbers.
+        A bin of the whole numbers 20 to 39 begins at 19.5 and ends at 39.5. Return None for other
+        domains, and if there is a category for missing numbers.
         """
         bins = self._bins
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
 
     @property
     def grid_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The ends of the bins of both numbers of a `grid`, as `ends`; None for other domains."""
+        """The `ends` of the bins of x and of y of a `grid`; None for other domains."""
         ends = [
             bins.ends
             for bins in self._factors
@@ -531,12 +542,15 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def are_integers(self) -> tuple[bool, ...]:
-        """For each column, whether it has bins of whole numbers."""
+        """For each column, whether its categories are bins of whole numbers."""
         return tuple(isinstance(bins, BinList) and bins.integers for bins in self._factors)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of categories of each column; rows of estimates may be reshaped to it."""
+        """Return the number of categories of each column.
+
+        The estimated frequencies can be reshaped to this shape.
+        """
         return tuple(factor.size for factor in self._factors)
 
     @property
@@ -546,18 +560,21 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def integers(self) -> bool:
-        """Whether the domain has `bins` of whole numbers."""
+        """Return whether the domain has `bins` of whole numbers."""
         return self._bins is not None and self._bins.integers
 
     @property
     def clipped_to(self) -> str:
-        """If numbers are clipped to the bounds of `bins`, these bounds as text; otherwise ""."""
+        """Return the bounds as text if numbers are clipped to the bounds of `bins`.
+
+        Otherwise return an empty text.
+        """
         bins = self._bins
         return "" if bins is None or not bins.clip else bins.shown_bounds
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The sentences about clipped numbers that a report of an estimate must contain."""
+        """Return the sentences about clipped numbers that a page with the estimate must contain."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
             f"Statements about numbers outside of {factor.shown_bounds}: these numbers were "
@@ -568,7 +585,11 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def flags(self) -> dict[str, np.ndarray]:
-        """A flag that marks the bins with clipped numbers; empty if no numbers are clipped."""
+        """Return flags that mark the first and the last bin if numbers are clipped to the bounds.
+
+        The result maps the names "or less" and "or more" to bool arrays of shape (d,). It is empty
+        if no numbers are clipped.
+        """
         bins = self._bins
         if bins is None or not bins.clip:
             return {}
@@ -578,10 +599,10 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def stand_in(self) -> Any:
-        """The value that a client with ``missing="report"`` uses in place of a missing answer.
+        """Return the value that a client with ``missing="report"`` reports for a missing answer.
 
         It is None if None is a category, and otherwise the last category. For several columns, it
-        is a tuple with this value for each column.
+        is a tuple with such a value for each column.
         """
         lists = [factor.listed for factor in self._factors]
         defaults = tuple(None if None in listed else listed[-1] for listed in lists)
@@ -589,12 +610,15 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the categories are bins, or levels of an ordered dtype."""
+        """Return whether the categories are bins, or come from an ordered categorical dtype."""
         return len(self._factors) == 1 and self._factors[0].is_ordered
 
     @property
     def labels(self) -> np.ndarray:
-        """The categories as tables show them, (d,): the name of None replaces None."""
+        """Return the categories as tables show them, of shape (d,).
+
+        The category None is replaced by its name.
+        """
         if len(self._factors) == 1:
             return self._factors[0].labels
         if all(factor.labels is factor.categories for factor in self._factors):
@@ -603,17 +627,20 @@ class Domain(Uncached, tag="domain"):
 
     @property
     def names(self) -> np.ndarray:
-        """The categories as strings, of shape (d,)."""
+        """Return the categories as strings, of shape (d,)."""
         return np.asarray([str(category) for category in self.categories], dtype=object)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 hash of the categories in their order, which is the same on every machine."""
+        """Return the SHA-256 hash of the categories in their order, as hexadecimal digits.
+
+        It is the same on every machine.
+        """
         edges = [("edges", *own) for own in self._own_edges()]
         return list_digest([*self.categories.tolist(), *edges])
 
     def bin_of(self, number: float) -> int | None:
-        """Return the code of the bin that contains a number, in a domain of `bins`.
+        """Return the position of the bin that contains a number, in a domain of `bins`.
 
         Parameters
         ----------
@@ -623,13 +650,14 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         int or None
-            The code; None if the number is NaN or outside of the bounds, or the domain has no bins.
+            The position. None if the number is NaN or outside of the bounds, or if the domain has
+            no bins.
         """
         place = -1 if self._bins is None else int(self._bins.places(np.array([float(number)]))[0])
         return None if place < 0 or number != number else place
 
     def _n_clipped(self, columns: list[np.ndarray]) -> int | None:
-        """Return the number of users' numbers outside of the bounds, which `encode_columns` clips.
+        """Return how many numbers are outside of the bounds and are therefore clipped.
 
         Parameters
         ----------
@@ -639,7 +667,7 @@ class Domain(Uncached, tag="domain"):
         Returns
         -------
         int or None
-            The number of clipped values; None if no column has bins with ``clip=True``.
+            The number of clipped numbers. None if no column has bins with ``clip=True``.
         """
         counts = [bins._n_clipped(x) for bins, x in self._binned(columns) if bins.clip]
         return sum(counts) if counts else None
@@ -654,7 +682,7 @@ class Domain(Uncached, tag="domain"):
         columns : list of ndarray of shape (n_samples,)
             One array per column.
         name : str
-            Name of the class that the warning shows.
+            The class to name in the warning.
         """
         if any(bins.are_whole(x) for bins, x in self._binned(columns)):
             text = f"{name} got only whole numbers, but its bins are for all real numbers. Means "
@@ -667,12 +695,15 @@ class Domain(Uncached, tag="domain"):
             warnings.warn(text, UserWarning, stacklevel=5)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
-        """For each column whose categories are bins, return its bins and its values."""
+        """Return a list of pairs of a BinList and a column's values.
+
+        Columns whose categories are not bins are left out.
+        """
         pairs = zip(self._factors, columns, strict=False)
         return [(bins, np.asarray(x)) for bins, x in pairs if isinstance(bins, BinList)]
 
     def _own_edges(self) -> list[list[float]]:
-        """Return the exact edges of the bins of each column, if the names of the bins hide them."""
+        """Return the exact edges of each column of bins, unless the names of its bins show them."""
         lists = [factor for factor in self._factors if isinstance(factor, BinList)]
         named = [bins for bins in lists if bins.own_names]
         return [(bins.edges if bins.bounds is None else bins.ends).tolist() for bins in named]
@@ -699,7 +730,7 @@ class Domain(Uncached, tag="domain"):
         return f"Domain({' x '.join(f'({factor.shown})' for factor in self._factors)})"
 
     def _closed(self) -> Domain:
-        """Return the domain itself; raise ValueError if it is open and so lists no categories.
+        """Return the domain itself. Raise ValueError if it is an open domain without a list.
 
         Returns
         -------
@@ -715,19 +746,19 @@ class Domain(Uncached, tag="domain"):
 
     # -- to codes and back --------------------------------------------------------------------
     def encode(self, X: Values, name: str = "Domain") -> np.ndarray:
-        """Return the code of each user's value.
+        """Return the category code of each user's value: its position in the list of categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Values in any container.
         name : str, default="Domain"
-            Name of the class that errors show.
+            The class to name in error messages.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Codes in ``range(d)``, in the smallest sufficient unsigned type.
+            Codes in ``range(d)``, in the smallest unsigned integer type that can represent them.
 
         Raises
         ------
@@ -737,14 +768,14 @@ class Domain(Uncached, tag="domain"):
         return self._encode_columns(self._columns_of(X, name), name)
 
     def _columns_of(self, X: Values, name: str) -> list[np.ndarray]:
-        """Split users' values into columns, in the form that `encode_columns` expects.
+        """Split users' values into a list of columns, which `encode_columns` accepts.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             Values in any container.
         name : str
-            Name of the class that errors show.
+            The class to name in error messages.
 
         Returns
         -------
@@ -754,14 +785,14 @@ class Domain(Uncached, tag="domain"):
         return as_columns(X, name)
 
     def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
-        """Return the code of each user's value, like `encode`, from separate columns.
+        """Return the category code of each user's value from a list of columns.
 
         Parameters
         ----------
         columns : list of ndarray of shape (n_samples,)
             One array per column.
         name : str
-            Name of the class that errors show.
+            The class to name in error messages.
 
         Returns
         -------
@@ -803,19 +834,19 @@ class Domain(Uncached, tag="domain"):
         return self.categories[np.asarray(codes)]
 
     def _word_digests(self) -> np.ndarray:
-        """Return a 64-bit hash of each category, which is the input of oracles' hash functions.
+        """Return a 64-bit hash of each category, to which oracles apply their hash functions.
 
         Returns
         -------
         ndarray of shape (d,)
-            The digests, uint64.
+            The hashes, as uint64.
         """
         digests = [word_digest(c) for c in self.categories.tolist()]
         if len(set(digests)) < len(digests):
             raise ValueError(
-                "Domain contains two texts that differ only in their Unicode encoding, and are "
-                "therefore the same answer. Omit one of them; unicodedata.normalize('NFC', text) "
-                "shows which texts agree."
+                "Domain contains two texts that differ only in their Unicode encoding, so they "
+                "count as the same answer. Remove one of them; unicodedata.normalize('NFC', "
+                "text) returns the same text for both."
             )
         return np.array(digests, dtype=np.uint64)
 
@@ -826,7 +857,10 @@ def digest_causes(domain: Domain | None) -> DigestCauses:
 
 
 def has_bins(domain: Any) -> bool:
-    """Return whether the categories of a domain are bins of numbers; False for None."""
+    """Return whether the categories of a domain are bins of numbers.
+
+    Return False if `domain` is None.
+    """
     return getattr(domain, "edges", None) is not None
 
 
@@ -850,8 +884,9 @@ def bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
 def ends_of(domain: Any, name: str) -> np.ndarray:
     """Return the ends of the bins of a domain, from the lower bound to the upper bound.
 
-    Shapes: -> (n_bins + 1,).
-    domain: the domain of an estimate; None if only the categories are known.
+    domain: the domain of an estimate, or None if only the categories are known.
+
+    Shapes: -> (n_bins + 1,). Raises ValueError if the domain has no bins with bounds.
     """
     ends = getattr(domain, "ends", None)
     if has_cells(domain):
@@ -861,16 +896,20 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
         )
     if ends is None:
         raise ValueError(
-            f"{name} needs an estimate of bins between bounds, because bins without bounds= have "
-            "open ends, and missing=True has no position. Collect with Domain.bins(edges, "
-            "bounds=(0, 100)), or for money Domain.bins(32, bounds=(100, 1_000_000), "
-            'scale="log"). For other categories use ranges of positions, or mean(numbers).'
+            f"{name} needs an estimate of bins with bounds and without a category for missing "
+            "numbers, because other bins have no ends or no position. Collect with "
+            "Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, bounds=(100, "
+            '1_000_000), scale="log"). For other categories, use ranges of positions, or '
+            "mean(numbers)."
         )
     return ends
 
 
 def is_log(ends: np.ndarray | None) -> bool:
-    """Return whether bins should be drawn on a logarithmic axis, where their widths are similar."""
+    """Return whether bins should be drawn on a logarithmic axis.
+
+    This is the case if their widths are similar on it, but not on a linear axis.
+    """
     # Chosen by hand: ages in bins of growing width stay on a linear axis.
     if ends is None or not 0 < ends[0] < ends[-1]:
         return False
@@ -885,14 +924,14 @@ def bin_widths(ends: np.ndarray) -> np.ndarray:
 
 
 class UnlistedDomain(Domain):
-    """Base class of domains that do not list their categories, such as all strings."""
+    """Base class of domains whose categories are not listed, such as the domain of all strings."""
 
     _why: str  # the reason and the remedy, for errors
     _key: Any  # equal in equal domains
 
     @property
     def categories(self) -> np.ndarray:
-        """Raise ValueError with a remedy, because the categories are not listed."""
+        """Raise ValueError, because this domain does not list its categories."""
         raise ValueError(self._why)
 
     def __eq__(self, other: object) -> bool:
@@ -903,7 +942,7 @@ class UnlistedDomain(Domain):
 
 
 class OpenDomain(UnlistedDomain, tag="open-domain"):
-    """The domain of all answers: the code of an answer is its 64-bit hash."""
+    """The domain in which every answer is valid. An answer is encoded as its 64-bit hash."""
 
     is_open = True
     size = 0
@@ -913,7 +952,7 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
     _key = "open"
     _why = (
         "Domain.open() has no list of categories, because it is only for clients. On a server, "
-        "list the categories to count in categories=."
+        "pass the list of categories to count as categories=."
     )
 
     def __init__(self) -> None:
@@ -932,9 +971,15 @@ class OpenDomain(UnlistedDomain, tag="open-domain"):
 
 
 class StringDomain(UnlistedDomain, tag="string-domain"):
-    """The domain of all strings of letters of an alphabet; `size` is the number of letters."""
+    """The domain of all strings that consist of letters of an alphabet.
 
-    _why = "The strings over an alphabet are not enumerated. Use StringOracle."
+    `size` is the number of letters plus one, for the end of a string.
+    """
+
+    _why = (
+        "A domain of strings does not list all strings over its alphabet. Use StringOracle, "
+        "which finds frequent strings."
+    )
     is_stood_in = False  # whether `stand_in` replaces values that are not valid strings
     _digest_causes = DigestCauses(
         domain="the letters, max_length or n_found",
@@ -956,12 +1001,13 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             is_whole = isinstance(length, Integral) and not isinstance(length, bool)
             if not is_whole or not 1 <= int(length) <= _MOST_LETTERS:
                 raise ValueError(
-                    f"{name} needs {parameter}= from 1 to {_MOST_LETTERS}, got {length!r}."
+                    f"{name} needs {parameter}= to be an integer from 1 to {_MOST_LETTERS}, got "
+                    f"{length!r}. Pass another integer."
                 )
         if max_digits is not None and weights is None:
             raise ValueError(
-                f"{name} got max_digits={max_digits} without code=. Omit max_digits=, and limit "
-                "the length of strings by max_length=."
+                f"{name} got max_digits={max_digits} without code=, so no code is used. Leave out "
+                "max_digits=, and limit the length of strings by max_length=."
             )
         is_text = isinstance(alphabet, str) and "\0" not in alphabet
         # A single surrogate (half of a character in UTF-16) is not a letter; files cannot contain
@@ -970,9 +1016,9 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         is_fine = is_text and 0 < len(alphabet) == len(set(alphabet))
         if not is_fine or not all(unicodedata.is_normalized("NFC", x) for x in alphabet):
             raise ValueError(
-                f"{name} got the alphabet {alphabet!r}. Pass a string of different letters in "
-                "Unicode's normal form C (see unicodedata.normalize), such as "
-                '"0123456789".'
+                f"{name} got the alphabet {alphabet!r}, which is not a string of different "
+                "letters in Unicode's normal form C (see unicodedata.normalize). Pass for "
+                'example "0123456789".'
             )
         self.alphabet: str = alphabet
         self.max_length: int = int(max_length)
@@ -981,7 +1027,10 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         self._weights = None if weights is None else _whole_weights(weights, self.size, name)
 
     def coder(self, order: int) -> StringCoder:
-        """Return the object that encodes strings as digits, where a digit has `order` values."""
+        """Return the object that encodes strings as digits.
+
+        `order` is the number of values of a digit.
+        """
         length = self.max_length
         if self._weights is not None:
             words = huffman_words(self._weights, order)
@@ -995,16 +1044,25 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
 
     @property
     def stand_in(self) -> str:
-        """The value that replaces an invalid or missing string: the last letter of the alphabet."""
+        """Return the string that replaces an invalid or missing string.
+
+        It is the last letter of the alphabet.
+        """
         return self.alphabet[-1]
 
     def text(self, letters: Sequence[int]) -> str:
-        """Return the text with these numbers of letters, up to the first 0, which marks the end."""
+        """Return the text of some letters.
+
+        `letters` are positions in the alphabet, counted from 1, and zeros are ignored.
+        """
         return "".join(self.alphabet[letter - 1] for letter in letters if letter)
 
     @property
     def digest(self) -> str:
-        """SHA-256 hash of the alphabet, the lengths and the code, the same on every machine."""
+        """Return the SHA-256 hash of the alphabet, the lengths and the letters' frequencies.
+
+        It is the same on every machine.
+        """
         return list_digest(["strings", self.alphabet, *map(str, self._key[1:])])
 
     @property
@@ -1030,14 +1088,14 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             elif is_missing(value):
                 refuse_missing(name, is_listed=False)
             else:
-                self._refuse("a value that is no string, empty or contains NUL,", name, user)
+                self._refuse("a value that is not a string, is empty or contains NUL,", name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)
         if self.is_stood_in:
             unknown = (letters < 0).any(axis=1)
             letters[unknown] = letter_codes([self.stand_in], self.alphabet, self.max_length)
         elif letters.min(initial=0) < 0:
             user, place = (int(i) for i in np.argwhere(letters < 0)[0])
-            letter = f"the letter {strings[user][place]!r}, which is not in its alphabet,"
+            letter = f"the letter {strings[user][place]!r}, which is not in the alphabet,"
             self._refuse(f"{letter} in place {place} of the string", name, user)
         return letters
 
@@ -1046,8 +1104,8 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         remedy += 'missing="report" so that clients send a default value.'
         raise UnknownValueError(
             f"{name} got {problem} {remedy}",
-            f"{name} got a value that is no string, empty or has a letter outside of its alphabet, "
-            f"which is not shown because errors of clients are logged, {remedy}",
+            f"{name} got a value that is not a string, is empty or has a letter outside of the "
+            f"alphabet, which is not shown because errors of clients are logged, {remedy}",
         )
 
 
@@ -1056,18 +1114,21 @@ _MOST_LETTERS = 1 << 10  # a guard; searches of strings do not reach this length
 
 @lru_cache(maxsize=1)
 def _frequent_letters() -> dict[str, int]:
-    """Return the frequencies of letters in public texts, which `.ci/letter_code.py` has counted."""
+    """Return the frequencies of letters in public texts.
+
+    The script `.ci/letter_code.py` has counted them.
+    """
     text = files(__package__).joinpath("data/letters.json").read_text("utf-8")
     return dict(json.loads(text)["letters"])
 
 
 def _whole_weights(weights: Sequence[float], size: int, name: str) -> tuple[int, ...]:
-    """Round frequencies of letters to integers, so that all machines compute the same code."""
+    """Return the frequencies of letters as integers, so that all machines compute the same code."""
     array = np.asarray(weights, dtype=float)
     if array.shape != (size,) or not np.all(np.isfinite(array) & (array > 0)):
         raise ValueError(
-            f"{name} got the frequencies {weights!r:.100}. Pass a positive frequency for each "
-            "single letter as code=, such as {'e': 0.12, 't': 0.09, ..}."
+            f"{name} got the frequencies {weights!r:.100}, but needs a positive number for each "
+            f"letter. Pass for example code={{'e': 0.12, 't': 0.09}}, with one character per key."
         )
     return tuple(max(round(x / array.max() * 2**32), 1) for x in array.tolist())
 
@@ -1079,7 +1140,7 @@ Categories: TypeAlias = (
 
 
 def _as_one_column(columns: list[np.ndarray]) -> np.ndarray:
-    """Return a single column unchanged, or several columns as one array of tuples."""
+    """Return a single column unchanged. Return several columns as one array of tuples."""
     if len(columns) == 1:
         return columns[0]
     return objects(list(zip(*(column.tolist() for column in columns), strict=True)))
@@ -1087,25 +1148,31 @@ def _as_one_column(columns: list[np.ndarray]) -> np.ndarray:
 
 # -- for other rooms -------------------------------------------------------------------------
 def closed_domain(domain: Domain) -> Domain:
-    """Return the domain; raise ValueError if its categories are not listed."""
+    """Return the domain unchanged. Raise ValueError if it is an open domain without a list."""
     return domain._closed()
 
 
 def columns_of(domain: Domain, X: Values, name: str) -> list[np.ndarray]:
-    """Return the columns of users' values, as `encode_columns` expects them."""
+    """Split users' values into a list of columns, which `encode_columns` accepts."""
     return domain._columns_of(X, name)
 
 
 def encode_columns(domain: Domain, columns: list[np.ndarray], name: str) -> np.ndarray:
-    """Return the codes of the values in such columns."""
+    """Return the category code of each user's value. `columns` is a list from `columns_of`."""
     return domain._encode_columns(columns, name)
 
 
 def word_digests(domain: Domain) -> np.ndarray:
-    """Return a number of 64 bits for each category, which does not depend on other categories."""
+    """Return a 64-bit hash of each category, as uint64 of shape (d,).
+
+    A hash does not depend on the other categories.
+    """
     return domain._word_digests()
 
 
 def n_clipped(domain: Domain, columns: list[np.ndarray]) -> int | None:
-    """Return the number of values that `encode_columns` clips; None if the domain clips none."""
+    """Return the number of values that are clipped to bounds.
+
+    Return None if the domain does not clip.
+    """
     return domain._n_clipped(columns)

@@ -1,4 +1,4 @@
-"""Domains in which each user has a set of items, and the conversion of such sets to codes."""
+"""Domains in which each user has a set of items, and the conversion of such sets to integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ class ItemRows(NamedTuple):
 
 
 def item_rows(X: Values, name: str) -> ItemRows:
-    """Return the users' lists of items, from a list of lists, a 0/1 matrix or a column of lists."""
+    """Return the items of all users as `ItemRows`.
+
+    X is a list of lists, a matrix of zeros and ones with one column per category, or a column of
+    lists.
+    """
     X = read_once(X)
     columns = table_columns(X)
     source: Any = X if columns is None or len(columns) != 1 else columns[0]
@@ -79,7 +83,11 @@ def item_rows(X: Values, name: str) -> ItemRows:
 
 
 def _arrow_rows(column: Any) -> ItemRows | None:
-    """Return the lists of an Arrow column, ten times as fast as from Python lists; else None."""
+    """Return the lists in an Arrow column as `ItemRows`.
+
+    Return None if the column is not an Arrow column of lists.
+    """
+    # Ten times as fast as the conversion of Python lists.
     column = arrow_column(column)
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if not hasattr(column, "value_lengths") or column.null_count:
@@ -92,11 +100,11 @@ _LISTS = (list, tuple, AbstractSet, np.ndarray)
 
 
 class ItemDomain(Domain, tag="item-domain"):
-    """A domain in which an answer is a set of items; a code is a row of numbers, one per item.
+    """A domain in which each answer is a set of items from a public list.
 
-    The number of an item is its position in the list of items, counted from 1. The numbers are in
-    decreasing order, and zeros fill the row. In an open domain, the numbers are hashes of the
-    items.
+    The code of an answer is a row of integers. Each integer is the number of an item: its position
+    in the list of items, counted from 1. The numbers are in decreasing order, and zeros fill the
+    rest of the row. In an open domain, which has no list, the number of an item is its 64-bit hash.
     """
 
     # items: the categories.
@@ -126,7 +134,7 @@ class ItemDomain(Domain, tag="item-domain"):
 
     @property
     def stand_in(self) -> list[Any]:
-        """The answer that replaces a missing answer: the empty set."""
+        """Return the answer that replaces a missing answer, the empty set."""
         return []
 
     def _closed(self) -> Domain:
@@ -143,11 +151,11 @@ class ItemDomain(Domain, tag="item-domain"):
         return [item_rows(X, name)]
 
     def places_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the item number (from 1 on) in each entry of the codes; 0 means no item."""
+        """Return the item numbers, counted from 1, in the codes of answers. 0 means no item."""
         return codes
 
     def _n_clipped(self, columns: list[Any]) -> int:
-        """Return the number of users who have more than `max_items` items."""
+        """Return the number of users who have more than `max_items` different items."""
         items, lengths, *_ = columns[0]
         starts = np.cumsum(lengths) - lengths
         users = np.flatnonzero(lengths > self.max_items)
@@ -159,12 +167,14 @@ class ItemDomain(Domain, tag="item-domain"):
         n = len(rows.lengths)
         width = max(int(rows.lengths.max(initial=0)), 1)
         if not n:
-            raise ValueError(f"{name} needs at least 1 sample, got no users. Pass a list per user.")
+            raise ValueError(
+                f"{name} needs at least 1 sample, got no users. Pass a list of items for each user."
+            )
         if n * width > _MOST_CELLS:
             raise ValueError(
-                f"{name} got {n:,} users with up to {width:,} items; users times items of the "
-                f"longest list must be at most {_MOST_CELLS:,}. Shorten the lists, or add fewer "
-                "users at a time with partial_fit."
+                f"{name} got {n:,} users with up to {width:,} items. The product of the number of "
+                f"users and the longest list must be at most {_MOST_CELLS:,}. Shorten the lists, "
+                "or pass the users in several calls of partial_fit."
             )
         table = np.zeros((n, width), dtype=self._dtype)
         table[np.arange(width) < rows.lengths[:, None]] = self._places(rows, name)
@@ -178,7 +188,11 @@ class ItemDomain(Domain, tag="item-domain"):
         return table
 
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
-        """Return the number of each item: its position in the list of items, from 1 on."""
+        """Return the number of each item in the lists of all users.
+
+        It is the position of the item in the list of categories, counted from 1, or a hash of the
+        item in an open domain.
+        """
         if self.is_open and rows.n_columns is None:
             # The digest 0 would occur once in 2**64 items. It becomes 1, because 0 means no item.
             return np.array([max(word_digest(item), 1) for item in rows.items], dtype=np.uint64)
@@ -200,7 +214,10 @@ class ItemDomain(Domain, tag="item-domain"):
 
 
 class KeyValueDomain(ItemDomain, tag="key-value-domain"):
-    """Sets of items in which each item has a number, such as a rating; a code encodes both."""
+    """The domain of sets of items in which each item has a number, such as a rating.
+
+    The code of an answer is a row with one integer per item, which encodes the item and its number.
+    """
 
     N_LEVELS = 1 << 16  # steps of the grid
 
@@ -245,8 +262,9 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
             ValueError,
         ):  # their text shows a value, and errors of clients are logged
             raise ValueError(
-                f"{name} got an item without a number (not shown, because errors of clients are "
-                "logged). Omit items without numbers."
+                f"{name} got an item whose value is not a number (the item is not shown, because "
+                "errors of clients are logged). Pass a number for each item, or leave the item "
+                "out."
             ) from None
         return [ItemRows(objects([*chain.from_iterable(rows)]), lengths, None, np.array(numbers))]
 

@@ -1,6 +1,7 @@
-"""The list of categories of one column, which converts values to codes, and checks of such lists.
+"""Lists of categories, which convert values to category codes, and checks of such lists.
 
-Integers never pass through float64, so 2**53 and 2**53 + 1 stay different.
+The code of a category is its position in the list. Integers are never converted to float64, so
+2**53 and 2**53 + 1 stay different.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
 
 class CategoryList(Uncached, tag="category-list"):
-    """A read-only list of distinct categories, which also maps values to their positions."""
+    """A read-only list of the distinct categories of one column.
+
+    It converts values to codes, which are the positions of the categories in the list.
+    """
 
     #: Whether tables keep the order of the categories, for example of a scale.
     is_ordered = False
@@ -72,22 +76,29 @@ class CategoryList(Uncached, tag="category-list"):
     def __check_state__(self) -> None:
         array = self.categories
         if np.ndim(array) != 1 or len(set(self.listed)) < len(array):
-            raise ValueError("its categories are not a list, or it has a category twice")
+            raise ValueError(
+                "the categories are either not a list, or contain a category twice. Save the "
+                "object again"
+            )
         del self.listed
         CategoryList.__init__(self, array)
 
     @cached_property
     def listed(self) -> list:
-        """The categories as a list, with None for every missing value."""
+        """Return the categories as a list. Missing values are None in this list."""
         return comparable(self.categories.tolist())
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """The categories, with a name for missing answers."""
+        """Return the categories as tables show them. A missing value is replaced by its name."""
         return named_missing(self.categories, self.missing_name)
 
     def naming_missing(self, name: Any, of: str) -> CategoryList:
-        """Return a copy in which the category None, added if necessary, is shown with this name."""
+        """Return a copy in which the category None has a name for tables and plots.
+
+        The category None is added if the list does not contain it. `of` is the class to name in
+        errors.
+        """
         if not isinstance(name, str) or not name or name in self.listed:
             raise ValueError(
                 f"{of} needs missing= to be a text that is not one of its categories, got "
@@ -101,17 +112,21 @@ class CategoryList(Uncached, tag="category-list"):
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
-        """The position (code) of each category."""
+        """Return a dict that maps each category to its code, the position in the list."""
         return {category: i for i, category in enumerate(self.listed)}
 
     @property
     def shown(self) -> str:
-        """A text with the first three categories, for errors and `repr`."""
+        """Return a text that lists the first three categories, for errors and `repr`."""
         first = ", ".join(repr(c) for c in self.categories[:3].tolist())
         return first if self.size <= 3 else f"{first}, ..."
 
     def encode(self, values: np.ndarray | LevelColumn, name: str, where: str = "") -> np.ndarray:
-        """Return the code of each value; raise ValueError if a value is not a category."""
+        """Return the code of each value.
+
+        Raise ValueError if a value is not a category. `where` is a text that describes the column
+        in the error message.
+        """
         self._refuse_rounded(values.levels if isinstance(values, LevelColumn) else values, name)
         if isinstance(values, LevelColumn):
             codes = self.places(values.levels)[values.places]
@@ -130,7 +145,7 @@ class CategoryList(Uncached, tag="category-list"):
 
     @cached_property
     def _has_large(self) -> bool:
-        """Whether a category is an integer so large that the next integer is the same float."""
+        """Return whether a category is an integer too large for an exact conversion to float."""
         array = self.categories
         if array.dtype.kind in "iu":
             return int(array.max(initial=0)) >= 1 << 53 or int(array.min(initial=0)) <= -1 << 53
@@ -139,7 +154,11 @@ class CategoryList(Uncached, tag="category-list"):
         )
 
     def _refuse_rounded(self, values: np.ndarray, name: str) -> None:
-        """Raise ValueError if values are floats so large that they may have been other integers."""
+        """Raise ValueError if a value may be a rounded integer.
+
+        This is possible if the categories include integers from 2**53 on, and the value is a float
+        of this size.
+        """
         # pandas reads integers as floats if the column has an empty cell.
         if not self._has_large or values.dtype.kind not in "fO":
             return
@@ -152,7 +171,10 @@ class CategoryList(Uncached, tag="category-list"):
             )
 
     def places(self, values: np.ndarray) -> np.ndarray:
-        """Return the code of each value, int64; -1 for a value that is not a category."""
+        """Return the code of each value, as int64.
+
+        The code is -1 if the value is not a category.
+        """
         if self._first is not None and values.dtype.kind in "iu":
             # The categories are consecutive integers, so a subtraction suffices.
             is_category = (values >= self._first) & (values <= self._first + self.size - 1)
@@ -173,7 +195,10 @@ class CategoryList(Uncached, tag="category-list"):
         return codes
 
     def _table(self, dtype: np.dtype) -> HashTable | None:
-        """Return the hash table for values of a NumPy type; None if this type has no table."""
+        """Return the hash table that converts values of a NumPy dtype to codes.
+
+        Return None if there is no such table.
+        """
         if dtype not in self._tables:
             self._tables.clear()  # one type at a time, because texts have a type for each length
             self._tables[dtype] = self._new_table(dtype)
@@ -237,10 +262,10 @@ _CHUNK = 1 << 14  # rows
 
 
 class HashTable:
-    """A hash table from values of one NumPy type to codes, without collisions between categories.
+    """A hash table that converts values of one NumPy type to the codes of their categories.
 
-    The first bits of a value's hash are its slot in the table. The value is compared with the only
-    category in this slot.
+    The first bits of the hash of a value are an index into the table. Each entry of the table
+    contains at most one category, and the value is compared with this category only.
     """
 
     # A binary search among sorted categories is 3 times as slow for 10 numbers or instants, and 10
@@ -260,7 +285,10 @@ class HashTable:
 
     @classmethod
     def of(cls, categories: np.ndarray, codes: np.ndarray) -> HashTable | None:
-        """Return a hash table of categories; None if there are no categories, or too many."""
+        """Return a hash table for some categories.
+
+        Return None if there are no categories, or too many.
+        """
         n_bits = 2 * len(categories).bit_length() - 1  # then half of all factors succeed
         rng = np.random.default_rng(0)
         for _ in range(_TRIALS if 0 < n_bits <= _MOST_BITS else 0):
@@ -271,7 +299,10 @@ class HashTable:
         return None
 
     def codes_of(self, values: np.ndarray) -> np.ndarray:
-        """Return the code of each value, which has the table's type; -1 if it is not a category."""
+        """Return the code of each value, or -1 if the value is not a category.
+
+        The values must have the type of the table.
+        """
         codes = np.empty(len(values), dtype=np.int64)
         for start in range(0, len(values), _CHUNK):  # bounds the memory of the comparison
             part = values[start : start + _CHUNK]
@@ -281,7 +312,7 @@ class HashTable:
         return codes
 
     def _slots(self, values: np.ndarray) -> np.ndarray:
-        """Return the slot of each value: the first bits of its hash."""
+        """Return, for each value, its index in the table: the first bits of its hash."""
         if values.dtype.kind == "U":
             letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
             powers = np.cumprod(np.full(letters.shape[1], self._factor))
@@ -294,7 +325,10 @@ class HashTable:
 
 
 class BinList(CategoryList, tag="bin-list"):
-    """A list of categories that are bins; the code of a number is the position of its bin."""
+    """A list of categories that are bins of numbers.
+
+    The code of a number is the position of its bin.
+    """
 
     # `Domain.bins` describes the parameters and the errors.
     is_ordered = True
@@ -315,8 +349,9 @@ class BinList(CategoryList, tag="bin-list"):
     ) -> None:
         if not isinstance(clip, bool) or (clip and bounds is None):
             raise ValueError(
-                f"Domain.bins got clip={clip!r} with bounds={bounds!r}. Pass clip=False, or pass "
-                "bounds= together with clip=True."
+                f"Domain.bins got clip={clip!r} and bounds={bounds!r}, but clip must be a bool, "
+                "and clip=True needs bounds. Pass clip=False, or pass bounds= together with "
+                "clip=True."
             )
         low, high = (-np.inf, np.inf) if bounds is None else checked_bounds(bounds, "Domain.bins")
         inner = _inner_edges(edges, low, high, scale, integers)
@@ -332,7 +367,7 @@ class BinList(CategoryList, tag="bin-list"):
             whole = ", and a whole number for each bin" * integers
             raise ValueError(
                 f"Domain.bins needs edges in increasing order{between}{whole}, got {edges!r}. "
-                "Sort the edges, and remove repeated edges."
+                "Sort the edges, and remove edges that are repeated or outside of the bounds."
             )
         shown = number_texts(ends.tolist())
         if len(set(shown)) < len(shown):
@@ -365,11 +400,17 @@ class BinList(CategoryList, tag="bin-list"):
         are_alike = np.array_equal(self.edges, self.ends[1:-1] + self.integers / 2)
         are_alike = are_alike and len(self.ends) == n_bins + 1 and self.of_missing in (-1, n_bins)
         if not are_alike or np.any(np.diff(self.ends) <= 0):
-            raise ValueError("its bins are not in increasing order, or do not match its categories")
+            raise ValueError(
+                "either the bins are not in increasing order, or they do not match the "
+                "categories. Save the object again"
+            )
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The lower end of the first bin and the upper end of the last bin; None without bounds."""
+        """Return the lower end of the first bin and the upper end of the last bin.
+
+        Return None if the bins have no bounds.
+        """
         if not np.isfinite(self.ends[0]):
             return None
         half = self.integers / 2
@@ -377,7 +418,7 @@ class BinList(CategoryList, tag="bin-list"):
 
     @property
     def shown_bounds(self) -> str:
-        """The bounds as text."""
+        """Return the bounds as text, such as "0 to 100"."""
         return " to ".join(number_texts(self.bounds or ()))
 
     def places(self, values: np.ndarray) -> np.ndarray:
@@ -406,7 +447,11 @@ class BinList(CategoryList, tag="bin-list"):
         return self.clip and self._n_clipped(values) == len(values) >= _TELLING_USERS
 
     def are_whole(self, values: np.ndarray) -> bool:
-        """Return whether all values are whole numbers although the bins lack ``integers=True``."""
+        """Return whether all values are whole numbers although the bins lack ``integers=True``.
+
+        Also return False if there are few users or the range is wide, because the difference is
+        then small or uncertain.
+        """
         # The centers of such bins are wrong by up to half a number, which is little if the range
         # has more than a thousand numbers (chosen by hand). A few users may have whole numbers by
         # chance, or as an example.
@@ -452,7 +497,7 @@ class BinList(CategoryList, tag="bin-list"):
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as a float; an integer that is too large for a float becomes infinity."""
+    """Return a number as a float. An integer that is too large for a float becomes infinity."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         raise TypeError
     if isinstance(value, str) and "_" in value:  # valid in Python's source, but not in data
@@ -464,20 +509,21 @@ def _as_float(value: Any) -> float:
 
 
 def checked_bounds(bounds: Any, name: str) -> tuple[float, float]:
-    """Return `bounds` as two floats; raise ValueError unless they are finite and increasing."""
+    """Return `bounds` as two floats. Raise ValueError unless they are finite and increasing."""
     array = as_numbers(bounds, kinds="iuf")
     with np.errstate(over="ignore", invalid="ignore"):
         if array.shape == (2,) and 0 < array[1] - array[0] < np.inf:
             return float(array[0]), float(array[1])
     raise ValueError(
-        f"{name} got bounds={bounds!r}. Pass two finite numbers, the smaller first, such as (0, "
-        "100). Choose them without the users' values, because bounds are public."
+        f"{name} got bounds={bounds!r}, which are not two finite numbers with the smaller first. "
+        "Pass for example bounds=(0, 100). Choose the bounds without the users' values, because "
+        "they are public."
     )
 
 
 def refuse_outside(value: Any, position: int, name: str, low: float, high: float) -> None:
-    """Raise UnknownValueError because a user's number is outside of the bounds."""
-    bounds = f"its bounds {' and '.join(number_texts([low, high]))}"
+    """Raise UnknownValueError for a user's number that is outside of the bounds."""
+    bounds = f"the bounds {' and '.join(number_texts([low, high]))}"
     remedy = "Clip the numbers (numpy.clip, or clip=True of Domain.bins and LocalMean), or use "
     remedy += "wider bounds."
     raise UnknownValueError(
@@ -490,22 +536,29 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
 def _inner_edges(
     edges: Any, low: float, high: float, scale: str, integers: bool = False
 ) -> np.ndarray:
-    """Return the edges between bins, of shape (n_bins - 1,); raise ValueError for invalid edges."""
+    """Return the edges between the bins, of shape (n_bins - 1,).
+
+    Raise ValueError if the arguments of `Domain.bins` are not valid.
+    """
     if scale not in ("linear", "log"):
-        raise ValueError(f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}.')
+        raise ValueError(
+            f'Domain.bins needs scale= to be "linear" or "log", got {scale!r}. Pass one of these '
+            "names."
+        )
     if scale == "log" and not (isinstance(edges, Integral) and low > 0):
         raise ValueError(
-            f'Domain.bins(scale="log") got edges={edges!r} and the lower bound {low:g}. Pass a '
-            "number of bins, and bounds above 0; with clip=True the first bin also contains all "
-            "smaller numbers."
+            f'Domain.bins(scale="log") got edges={edges!r} and the lower bound {low:g}, but it '
+            "needs a number of bins and bounds above 0. Pass for example Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"); with clip=True, the first bin also contains '
+            "all smaller numbers."
         )
     if isinstance(edges, Integral) and not isinstance(edges, bool):
         n = int(edges)
         if not np.isfinite(low):
             raise ValueError(
-                f"Domain.bins got the number of bins {n} without bounds=. For equal bins use "
-                f"Domain.bins({n}, bounds=(0, 100)); for a single edge at this number use "
-                f"Domain.bins([{n}])."
+                f"Domain.bins got the number of bins {n} without bounds=. For equal bins, use "
+                f"Domain.bins({n}, bounds=(0, 100)). For two bins with the edge {n} between them, "
+                f"use Domain.bins([{n}])."
             )
         if not 2 <= n <= _MAX_BINS:
             raise ValueError(
@@ -524,14 +577,17 @@ def _inner_edges(
     array = as_numbers(edges)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ValueError(
-            f"Domain.bins needs a number of bins or a list of finite edges, got {edges!r}. For "
-            "example pass [18, 40, 65]."
+            "Domain.bins needs edges= to be a number of bins or a list of finite numbers, got "
+            f"{edges!r}. Pass for example [18, 40, 65]."
         )
     return array
 
 
 def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
-    """Return names such as "< 18", "[18, 40)" and ">= 40"; with bounds, the last is "[40, 100]"."""
+    """Return names of bins such as "< 18", "[18, 40)" and ">= 40" from their ends as texts.
+
+    If the bins have bounds, the last name is like "[40, 100]".
+    """
     names = [f"[{low}, {high})" for low, high in pairwise(shown)]
     if is_bounded:
         return [*names[:-1], f"[{shown[-2]}, {shown[-1]}]"]
@@ -539,7 +595,10 @@ def _bin_names(shown: list[str], is_bounded: bool) -> list[str]:
 
 
 def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
-    """Return names of ranges of whole numbers, such as "18 to 39" for start 18 and stop 40."""
+    """Return names of ranges of whole numbers, such as "18 to 39" for the start 18 and the stop 40.
+
+    The stop of a range is not part of the range.
+    """
     numbers = np.ravel([starts, stops - 1])
     first, last = np.reshape(number_texts(numbers.tolist()), (2, -1)).tolist()
     pairs = zip(first, last, strict=True)
@@ -547,7 +606,7 @@ def range_names(starts: np.ndarray, stops: np.ndarray) -> list[str]:
 
 
 def _check_labels(labels: Any, n_bins: int) -> None:
-    """Raise ValueError unless there is one label for each bin, and no label is a number."""
+    """Raise ValueError unless there is one text for each bin, and no text is a number."""
     listed = [] if isinstance(labels, str) else list(labels)
     if len(listed) != n_bins or not all(isinstance(label, str) for label in listed):
         raise ValueError(
@@ -572,7 +631,10 @@ def _is_number(text: str) -> bool:
 
 # -- rules for lists of categories -----------------------------------------------------------------
 def lists_of(categories: Any, name: str) -> list[CategoryList]:
-    """Return one list of categories for each column that an argument `categories` describes."""
+    """Return a CategoryList for each column that an argument `categories` describes.
+
+    Only a list of arrays describes several columns.
+    """
     is_list = isinstance(categories, (list, tuple))
     if is_list and categories and all(_is_column(column) for column in categories):
         return [one_list(column, name) for column in categories]
@@ -580,12 +642,12 @@ def lists_of(categories: Any, name: str) -> list[CategoryList]:
 
 
 def _is_column(column: Any) -> bool:
-    """Return whether an element of `categories` is itself a list of a column's categories."""
+    """Return whether an element of `categories` is itself a list of the categories of a column."""
     return declared_levels(column) is not None or (hasattr(column, "shape") and np.ndim(column) > 0)
 
 
 def one_list(categories: Any, name: str) -> CategoryList:
-    """Return the list of categories of one column, from any form that `Domain` accepts."""
+    """Return the CategoryList of one column, from any description that `Domain` accepts."""
     if hasattr(categories, "_encode_columns"):  # a Domain
         factors = categories._factors
         return factors[0] if len(factors) == 1 else CategoryList(categories.categories)
@@ -601,15 +663,16 @@ def one_list(categories: Any, name: str) -> CategoryList:
         array = as_vector(levels)
     elif getattr(categories, "name", None) == "category" and hasattr(categories, "ordered"):
         raise ValueError(
-            f"{name} got a dtype without categories. Pass a dtype such as CategoricalDtype(['a', "
-            "'b'])."
+            f"{name} got a categorical dtype that lists no categories. Pass a dtype such as "
+            "CategoricalDtype(['a', 'b'])."
         )
     elif isinstance(categories, Integral) and not isinstance(categories, bool):
         n = int(categories)
         if n > _MOST_NUMBERED:
             raise ValueError(
-                f"{name} supports an integer of at most {_MOST_NUMBERED:,} as categories=, got "
-                f"{n:,}. On clients use Domain.open(), which lists no categories."
+                f"{name} supports at most {_MOST_NUMBERED:,} categories if categories= is an "
+                f"integer, got {n:,}. On clients, use Domain.open(), which needs no list of "
+                "categories."
             )
         array = np.arange(max(n, 0))
     else:
@@ -618,7 +681,10 @@ def one_list(categories: Any, name: str) -> CategoryList:
 
 
 def distinct(array: np.ndarray, name: str) -> np.ndarray:
-    """Return the categories; raise ValueError unless there are at least two, all different."""
+    """Return the array of categories unchanged, after checking it.
+
+    Raise ValueError if there are fewer than two categories, or if two are equal.
+    """
     if len(array) >= 2 and array.dtype.kind in "iu":  # faster; most large domains are numbers
         in_order = array if _is_rising(array) else np.sort(array)
         if _is_rising(in_order):
@@ -628,8 +694,8 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
         counts = Counter(items)
     except TypeError as error:
         raise ValueError(
-            f"{name} needs hashable categories, got an element that is not hashable ({error}). Use "
-            "tuples instead of lists."
+            f"{name} needs hashable categories, got a category that is not hashable ({error}). "
+            "Use tuples instead of lists."
         ) from None
     if len(counts) < len(items):
         repeated = counts.most_common(1)[0][0]
@@ -661,7 +727,10 @@ def refuse_size(size: int, name: str, where: str = "") -> None:
 
 
 def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
-    """Return the distinct values, sorted; raise ValueError if a value is missing."""
+    """Return a sorted array of the distinct values that occur.
+
+    Raise ValueError if a value is missing.
+    """
     if isinstance(values, LevelColumn):
         values = values.levels[np.unique(values.places)]
     if values.dtype != object:
@@ -691,8 +760,8 @@ def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: b
 
 
 _NO_LISTS = (
-    " A list is no category. Make each answer a tuple, or use ItemOracle if users have several "
-    "items."
+    " A list cannot be a category. Convert each answer to a tuple, or use ItemOracle if users "
+    "have several items."
 )
 
 
@@ -702,10 +771,10 @@ def refuse_infinite(values: np.ndarray, name: str) -> None:
 
 
 class UnknownValueError(ValueError):
-    """A user's value is not a category.
+    """Error for a user's value that is not a category.
 
-    The first text of the error shows the value. The second text, for clients, shows only the
-    position of the value.
+    The error has two texts. The first text shows the value. The second text, which clients use,
+    shows only the position of the value.
     """
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The public domain of numbers between bounds, which are rounded to a fine grid."""
+"""The public domain of numbers between two bounds, which are rounded to a fine grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .values import is_missing
 
 
 class NumberDomain(UnlistedDomain, tag="number-domain"):
-    """The domain of numbers between bounds; the code of a number is its nearest grid point."""
+    """The domain of numbers between two bounds.
+
+    The code of a number is the index of the nearest point of a grid between the bounds.
+    """
 
     # bounds: the smallest and the largest number.
     # n_levels: number of points of the grid; the first and the last point are the bounds.
@@ -40,12 +43,15 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
 
     @property
     def stand_in(self) -> float:
-        """The value that replaces an invalid or missing number: the middle of the bounds."""
+        """Return the middle of the bounds, which replaces an invalid or missing number."""
         return self.bounds[0] / 2 + self.bounds[1] / 2
 
     @property
     def digest(self) -> str:
-        """SHA-256 hash of the bounds and the number of grid points, the same on every machine."""
+        """Return the SHA-256 hash of the bounds and the number of grid points.
+
+        It is the same on every machine.
+        """
         return list_digest([("numbers", *self._key)])
 
     @property
@@ -64,8 +70,8 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
     def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
-                f"{name} expects one number per user, got {len(columns)} columns. Use one "
-                f"{name} for each column."
+                f"{name} expects one number per user, got {len(columns)} columns. Pass a single "
+                f"column, and use one {name} for each column."
             )
         low, high = self.bounds
         numbers = _as_floats(columns[0], name, self.is_stood_in)
@@ -82,7 +88,11 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
 
 
 def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
-    """Return a column as floats; missing values, and with `is_any` all non-numbers, become NaN."""
+    """Return a column of numbers as floats.
+
+    Missing values become NaN. If `is_any` is true, other values that are not numbers also become
+    NaN; otherwise they raise ValueError.
+    """
     if column.dtype.kind in "iuf":
         return column.astype(float)
     numbers = [_as_float(value) for value in column.tolist()]

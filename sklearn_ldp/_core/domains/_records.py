@@ -1,4 +1,4 @@
-"""The public domain of a table whose columns are separate questions, each with its own domain."""
+"""The public domain of a table in which each column is a question with its own domain."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from .values import as_columns, column_names, declared_levels, read_once, table_
 
 
 class RecordDomain(UnlistedDomain, tag="record-domain"):
-    """The domains of several columns, by name.
+    """The domain of a table: a domain for each of its named columns.
 
-    The code of a user is a row with one code per column. In contrast to `Domain.product`,
-    combinations of the columns' categories are not listed.
+    A user's values are encoded as a row of integers, with the position of the category in each
+    column. In contrast to `Domain.product`, the combinations of categories of different columns are
+    not categories.
 
     Parameters
     ----------
     domains : mapping of str to Domain
-        The domain of each column, in their order.
+        Maps the name of each column to its domain, in the order of the columns.
 
     Attributes
     ----------
     columns : dict of str to Domain
         The domain of each column.
     size : int
-        Sum of the numbers of categories of all columns.
+        Total number of categories of all columns.
     """
 
     columns: dict[Any, Domain]
@@ -43,15 +44,15 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @classmethod
     def declared(cls, domains: Any, name: str) -> RecordDomain:
-        """Return the domain of a table that an argument `domains` specifies.
+        """Return the RecordDomain that an argument `domains` specifies.
 
         Parameters
         ----------
         domains : mapping of str to object that `Domain` accepts
-            The categories of each column; a pandas Series with the column names as index is also
-            accepted.
+            Maps the name of each column to its categories. A pandas Series whose index contains the
+            column names is also accepted.
         name : str
-            Name of the class that errors show.
+            The class to name in error messages.
 
         Returns
         -------
@@ -61,7 +62,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Raises
         ------
         ValueError
-            If `domains` is not such a mapping, or a domain is not valid.
+            If `domains` is not such a mapping, or the categories of a column are not valid.
         """
         if isinstance(domains, RecordDomain):
             return domains
@@ -69,13 +70,14 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
             raise ValueError(
                 f"{name} has no columns yet, got domains={domains!r}. Declare the categories of "
                 "each column in domains=, because clients and servers must share them before the "
-                'first report (domains="auto" learns them from the raw values in fit, which is for '
-                "simulations)."
+                'first report. Only in simulations, fit with domains="auto" may learn them from '
+                "the raw values."
             )
         if not hasattr(domains, "items") or not len(domains):
             raise ValueError(
-                f"{name} got domains={domains!r}. Pass a mapping from the names of its columns to "
-                "their categories, such as {'sex': ['F', 'M'], 'age': 10}."
+                f"{name} needs domains= to be a mapping from column names to categories, got "
+                f"domains={domains!r}. Pass for example "
+                "{'sex': ['F', 'M'], 'age': 10}."
             )
         columns = {}
         for column, categories in domains.items():
@@ -93,33 +95,35 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     def of_values(
         cls, domains: Any, X: Values, name: str, learned: Callable[[Any, str], Domain] | None = None
     ) -> tuple[RecordDomain, str]:
-        """Return the domain of a table, and learn the domains of columns without a declaration.
+        """Return the domain of a table. Learn the domains of columns that are not declared.
 
         Parameters
         ----------
         domains : "auto", or as for `declared`
-            The declared domains. The domain of a column is learned if `domains` or its entry is
-            "auto", or if X is a data frame and the mapping has no entry for the column. A learned
-            domain consists of the levels of a column of categorical dtype, and otherwise of the
-            values that occur in the column.
+            The declared domains. The domain of a column is learned if `domains` is "auto", if the
+            entry for the column is "auto", or if X is a data frame and the mapping has no entry for
+            the column. A learned domain consists of the levels of the column if its dtype is
+            categorical, and otherwise of the values that occur in it.
         X : data frame, or array-like of shape (n_samples, n_columns)
             The table. If it has no column names, the names are 0, 1, 2, ..
         name : str
-            Name of the class that errors show.
+            The class to name in error messages.
         learned : callable, default=None
-            A function that returns the domain of a column; its arguments are the column and the
-            name that errors show. If None, it is `Domain.learned`.
+            A function that learns the domain of a column. Its arguments are the column and the name
+            for error messages. If None, `Domain.learned` is used.
 
         Returns
         -------
         (RecordDomain, str)
-            The domains, with the declared domains first, and a text for a warning, which names the
-            columns whose domains were learned from the values that occur ("" if there are none).
+            The domain of the table, with the declared columns first; and a text for a warning,
+            which names the columns whose domains were learned from values. The text is empty if
+            there is no such column.
 
         Raises
         ------
         ValueError
-            If a column whose domain is learned from its values has fewer than two different values.
+            If the domain of a column must be learned, and the column has fewer than two different
+            values.
         """
         specified = dict(domains.items()) if hasattr(domains, "items") else {}
         autos = [key for key, domain in specified.items() if _is_auto(domain)]
@@ -149,17 +153,20 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     # -- properties ---------------------------------------------------------------------------
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of categories of each column."""
+        """Return the number of categories of each column."""
         return tuple(domain.size for domain in self.columns.values())
 
     @property
     def names(self) -> np.ndarray:
-        """For each category of each column, "column_category", of shape (size,)."""
+        """Return the names of all categories of all columns, of shape (size,).
+
+        A name has the form "column_category".
+        """
         names = (f"{key}_{name}" for key, domain in self.columns.items() for name in domain.names)
         return np.array(list(names), dtype=object)
 
     def joint(self, columns: Sequence[int]) -> Domain:
-        """Return the domain of the combinations of the categories of some columns.
+        """Return the domain of all combinations of categories of some columns.
 
         Parameters
         ----------
@@ -169,8 +176,8 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         Returns
         -------
         Domain
-            For a single column, its domain; otherwise a domain whose categories are tuples, in C
-            order.
+            If there is one column, its domain. Otherwise a domain whose categories are tuples in C
+            order, in which the last column varies fastest.
         """
         domains = list(self.columns.values())
         if len(columns) == 1:
@@ -180,7 +187,10 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
     @property
     def digest(self) -> str:
-        """SHA-256 hash of the column names and their categories, the same on every machine."""
+        """Return the SHA-256 hash of the column names and their categories, as hexadecimal digits.
+
+        It is the same on every machine.
+        """
         sha = hashlib.sha256(b"sklearn_ldp columns 1\n")
         for key, domain in self.columns.items():
             text = str(key).encode()
@@ -246,9 +256,9 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:
-    """Return the columns of an array; raise ValueError if it does not have two dimensions.
+    """Return the columns of an array; raise ValueError unless it has two dimensions.
 
-    Shapes: X (n_samples, n_columns) -> (n_samples,).
+    Shapes: X (n_samples, n_columns) -> (n_samples,) for each column.
     """
     columns = as_columns(X, name)
     is_list: Any = isinstance(X, (list, tuple))
@@ -274,7 +284,7 @@ def _refuse_lacking(missing: list, names: list, name: str) -> NoReturn:
 
 @contextmanager
 def _errors_about_domains() -> Iterator[None]:
-    """In errors about a single column, replace `categories=` by `domains=`."""
+    """In error messages of the `with` block, replace `categories=` by `domains=`."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Encoding of strings as digits of a finite field GF(g), and decoding."""
+"""Conversion of strings to digits of a finite field GF(g), and back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _LIMB = 1 << 52  # bound of a limb, so that a limb times a digit stays within 64
 
 
 class StringCoder(ABC):
-    """Encodes strings as digits from 0 to g - 1, and decodes them; first digits are first letters.
+    """Base class of the objects that convert strings to digits from 0 to g - 1, and back.
 
-    A string is a row of `length` numbers. Each letter is a number from 1 on, and zeros after the
-    last letter fill the row. So the first zero marks the end of the string.
+    A string is represented by a row of `length` integers. Each letter is an integer from 1 on, and
+    zeros fill the rest of the row, so the first zero marks the end of the string. The first digits
+    of a string depend on its first letters.
     """
 
     length: int
@@ -28,26 +29,25 @@ class StringCoder(ABC):
 
     @abstractmethod
     def digits(self, letters: np.ndarray) -> np.ndarray:
-        """Encode strings.
+        """Return the digits of strings.
 
         Shapes: letters (n, length) -> (n, n_digits), int64 in [0, g).
         """
 
     @abstractmethod
     def read(self, digits: Sequence[int]) -> tuple[int, ...] | None:
-        """Decode the letters that the first digits of a string determine.
+        """Return the first letters of a string, as far as its first digits determine them.
 
         Returns
         -------
         tuple of int, or None
-            The letters that the digits determine, followed by a 0 if the string certainly ends
-            there. None if no valid string begins with these digits. A valid string is not empty,
-            and has no letter after a 0.
+            The letters, followed by a 0 if the string certainly ends there. None if no valid string
+            begins with these digits. A valid string is not empty, and has no letter after a 0.
         """
 
 
 class NumberCoder(StringCoder):
-    """Encodes a string as a number with its letters as digits, and writes this number in base g."""
+    """Reads the letters of a string as digits of a large number, and writes it in base g."""
 
     def __init__(self, n_letters: int, length: int, order: int) -> None:
         self.base: int = n_letters + 1
@@ -94,7 +94,7 @@ class NumberCoder(StringCoder):
         return tuple(reversed(letters))
 
     def _next_string(self, letters: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the first valid string, in lexicographic order, from these letters on."""
+        """Return the first valid string that is not before these letters in lexicographic order."""
         place = letters.index(0) if 0 in letters else self.length
         if place and not any(letters[place:]):
             return letters
@@ -110,7 +110,10 @@ def _number(digits: Sequence[int], base: int) -> int:
 
 @dataclass(frozen=True)
 class WordCoder(StringCoder):
-    """Encodes each letter by a word of digits from a prefix-free code; long strings are cut off."""
+    """Replaces each letter by a word, a sequence of digits from a prefix-free code.
+
+    If the words of a string have more than `n_digits` digits, the rest is cut off.
+    """
 
     words: tuple[tuple[int, ...], ...]
     length: int
@@ -158,7 +161,10 @@ class WordCoder(StringCoder):
 
 @lru_cache(maxsize=64)
 def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...], ...]:
-    """Return a Huffman code: one word of digits for each weight, the same on every machine."""
+    """Return a Huffman code for letters with these weights: a word of digits for each letter.
+
+    `order` is the number of values of a digit. The code is the same on every machine.
+    """
     # D. A. Huffman, "A method for the construction of minimum-redundancy codes", Proceedings of
     # the IRE 40(9), 1952, :doi:`10.1109/JRPROC.1952.273898`.
     n_missing = -(len(weights) - 1) % (order - 1)  # only the lowest node may have fewer children
@@ -178,7 +184,11 @@ def huffman_words(weights: tuple[int, ...], order: int) -> tuple[tuple[int, ...]
 
 
 def letter_codes(strings: list[str], alphabet: str, length: int) -> np.ndarray:
-    """Return each string as a row of letter numbers, int32 (n, length); -1 for unknown letters."""
+    """Return the letters of strings as positions in the alphabet, counted from 1.
+
+    The result is int32 of shape (n, length). Unknown letters are -1, and zeros follow the last
+    letter.
+    """
     points = np.array(strings, dtype=f"U{length}").view(np.uint32).reshape(-1, length)
     known = np.array([ord(letter) for letter in alphabet])
     table = np.full(known.max() + 2, -1, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The canonical form of a category: bytes that are the same on every machine."""
+"""The canonical form of a category: bytes that are equal on every machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _WITH_A_TEXT = (date, time, timedelta, Decimal, Fraction, UUID)  # datetime is a
 
 
 def canonical(value: object) -> bytes:
-    """Return the bytes that represent a category; equal categories have equal bytes."""
-    # Equal categories have equal bytes, on every machine and in every release.
+    """Return the bytes that represent a category.
+
+    Equal categories have equal bytes, on every machine and in every release.
+    """
     if type(value) is str and value.isascii():  # first, because most long lists contain only these
         return b"s" + value.encode()
     value = plain_instant(value)
@@ -56,19 +58,22 @@ def canonical(value: object) -> bytes:
     if isinstance(value, _WITH_A_TEXT):
         return b"x" + f"{type(value).__name__} {value}".encode()
     raise TypeError(
-        "Categories must have a form that is the same on every machine, got a category of the type "
-        f"{type(value).__name__}. Use strings instead; bytes, numbers, dates, members of "
-        "enumerations, UUIDs and tuples of these are also possible."
+        "Categories must have a form that is the same on every machine, got a category of the "
+        f"type {type(value).__name__}. Use strings, bytes, numbers, dates, members of "
+        "enumerations, UUIDs or tuples of these."
     )
 
 
 def word_digest(value: object) -> int:
-    """Return a 64-bit hash of a category, the same on every machine."""
+    """Return a hash of a category as an integer of 64 bits. It is the same on every machine."""
     return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
 
 
 def list_digest(values: Iterable) -> str:
-    """Return the SHA-256 hash of a list of categories, the same on every machine."""
+    """Return the SHA-256 hash of a list of categories as hexadecimal digits.
+
+    It is the same on every machine.
+    """
     sha = hashlib.sha256(b"sklearn_ldp domain 1\n")
     for value in values:
         text = canonical(value)

@@ -1,6 +1,6 @@
 """Conversion of users' values from any container (list, array, data frame) to one array per column.
 
-The elements themselves are not converted: tuples stay tuples, and 1 and "1" stay different.
+The values themselves are not converted: tuples stay tuples, and 1 and "1" stay different.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from ..common.typing import Column, Values
 
 # -- one column ------------------------------------------------------------------------------------
 def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
-    """Return a 1-D array of values without converting them: tuples stay tuples, 1 differs from "1".
+    """Return the values of a column as a 1-D array, without converting them.
+
+    For example, tuples stay tuples, and 1 stays different from "1".
 
     Shapes: values (n,) -> (n,).
+
     Returns: an array of a NumPy type if all values have the same type and NumPy has that type,
     otherwise an array of objects.
     """
@@ -35,14 +38,18 @@ def as_vector(values: Column | Mapping[Any, Any]) -> np.ndarray:
         return objects([tuple(row) for row in array.tolist()])
     if array.ndim != 1:
         raise ValueError(
-            f"Expected a list of categories or values, got an array of shape {array.shape}. Pass a "
-            "list, or an array of one dimension."
+            f"Expected one list of categories or values, got an array of shape {array.shape}. "
+            "Pass a list, or an array of one dimension."
         )
     return array
 
 
 def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
-    """Return the values as a new array of floats; empty if they have no dtype of these `kinds`."""
+    """Return the values as a new array of floats.
+
+    Return an empty array if the values cannot be converted, or if the kind of their dtype is not in
+    `kinds`.
+    """
     try:
         array = np.asarray(values)
         return np.array(array if array.dtype.kind in kinds else [], dtype=float)
@@ -51,7 +58,7 @@ def as_numbers(values: Any, kinds: str = "biufOUS") -> np.ndarray:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Return whether NumPy has a dtype that represents all values without changing any of them."""
+    """Return whether a NumPy dtype can represent all values without changing any of them."""
     # NumPy would convert 1 and "1", 1 and True, and 1 and 1.5, and would cut NUL off the end of
     # text or bytes.
     types = {type(v) for v in values}
@@ -66,7 +73,9 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 
 def exact_array(values: Any, is_listed: bool = False) -> np.ndarray:
-    """Return any container as an array, which has dtype object if NumPy would change a value.
+    """Return the values of any container as an array, without changing a value.
+
+    If no NumPy dtype can represent the values, the array has dtype object.
 
     is_listed: whether the values are categories or labels, whose type must not change. If False,
     integers in a column with missing values may become floats of the same value.
@@ -109,7 +118,10 @@ _FIRST_ROUNDED = 2.0**53  # floats cannot represent the next integer
 
 
 def _as_objects(values: Any) -> np.ndarray:
-    """Return the elements of a container as an array of Python objects; None if missing."""
+    """Return the elements of a container as an array of Python objects.
+
+    Missing elements become None.
+    """
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
             listed = getattr(values, method)()
@@ -135,7 +147,10 @@ def has_time_zone(column: Any) -> bool:
 
 
 def plain_instant(value: Any) -> Any:
-    """Convert a NumPy or pandas date, date-time or duration to Python's type if that is exact."""
+    """Convert a NumPy or pandas date, date-time or duration to Python's type.
+
+    Return it unchanged if the conversion would not be exact.
+    """
     if isinstance(value, (np.datetime64, np.timedelta64)):
         microseconds = value.astype(f"{value.dtype.kind}8[us]")
         items = value.item(), microseconds.item()
@@ -159,7 +174,7 @@ def is_missing(value: object) -> bool:
 
 
 def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray:
-    """Return the categories, in which a missing value (None, NaN) is replaced by a name.
+    """Return a copy of the categories in which missing values (None, NaN) are replaced by a name.
 
     Shapes: categories (d,) -> (d,).
     """
@@ -171,7 +186,11 @@ def named_missing(categories: np.ndarray, name: str = "(missing)") -> np.ndarray
 
 
 def in_one_form(value: Any) -> Any:
-    """Return a form in which values with the same meaning are equal, such as None and NaN."""
+    """Return a form of a value that is equal for all values with the same meaning.
+
+    For example, None and NaN have the same form, and so do a date of pandas and the same date of
+    NumPy.
+    """
     if isinstance(value, tuple):
         return tuple(in_one_form(part) for part in value)
     if is_missing(value):
@@ -184,14 +203,21 @@ def in_one_form(value: Any) -> Any:
 
 
 def comparable(values: list) -> list:
-    """Return values that can be compared: missing values, or forms of the same date, are equal."""
+    """Return the values in a form in which values with the same meaning are equal.
+
+    For example, all missing values become None, and a date of pandas equals the same date of NumPy.
+    """
     if {type(value) for value in values} <= {int, str, bytes, bool}:
         return values
     return [in_one_form(value) for value in values]
 
 
 def sorted_values(values: Iterable[Any]) -> list:
-    """Return sorted values; if Python cannot compare them, sort by type name and then by `repr`."""
+    """Return a sorted list of the values.
+
+    If Python cannot compare them, they are sorted by the names of their types, and then by their
+    `repr`.
+    """
     try:
         return sorted(values)
     except TypeError:
@@ -199,15 +225,17 @@ def sorted_values(values: Iterable[Any]) -> list:
 
 
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
-    """Return the distinct labels, sorted, and for each label its index in that list.
+    """Return the sorted list of distinct labels, and for each label its index in this list.
+
+    `each` completes the error message, such as "for each user".
 
     Shapes: labels (n,) -> (n,).
     """
     shape = np.shape(labels)  # type: ignore[arg-type]
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(
-            f"{name} needs one label {each}, got an array of shape {shape}. Pass an array of one "
-            "dimension."
+            f"{name} needs one label {each}, got an array of shape {shape}. Pass a non-empty "
+            "array of one dimension."
         )
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # no label is missing
         distinct, codes = np.unique(labels, return_inverse=True)
@@ -227,7 +255,9 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:
-    """Return a 1-D array of dtype object whose elements are the items, even if these are lists.
+    """Return a 1-D array of dtype object whose elements are the items.
+
+    An item that is a list stays a list, and does not become another dimension of the array.
 
     Shapes: -> (n,).
     """
@@ -236,14 +266,14 @@ def objects(items: Sequence[Any]) -> np.ndarray:
 
 # -- columns ---------------------------------------------------------------------------------------
 class LevelColumn:
-    """A column as a list of distinct levels, and for each row the index of its level.
+    """A column that is stored as a list of distinct values (levels) and an index for each row.
 
     Parameters
     ----------
     levels : ndarray of shape (n_levels,)
-        The levels, of which some may not occur in any row.
+        The levels. Some of them may not occur in any row.
     places : ndarray of int of shape (n,)
-        For each row, the index of its level, from 0 on; -1 if the value is missing.
+        For each row, the index of its value in `levels`; -1 if the value is missing.
     """
 
     def __init__(self, levels: np.ndarray, places: np.ndarray) -> None:
@@ -268,7 +298,10 @@ class LevelColumn:
 
 
 def by_levels(column: Any) -> LevelColumn | None:
-    """Return a column of levels or of text as a LevelColumn; None for other columns."""
+    """Return a categorical or text column of pandas, polars or Arrow as a LevelColumn.
+
+    Return None for other columns.
+    """
     dtype: Any = getattr(column, "dtype", None)
     if hasattr(dtype, "ordered") and getattr(dtype, "categories", None) is not None:  # pandas'
         categorical = getattr(column, "array", column)
@@ -290,7 +323,10 @@ _ARROW_TEXT = ("string", "large_string")
 
 
 def _in_arrow(column: Any) -> Any:
-    """Return an Arrow, polars or pandas column of text or levels as an Arrow column; else None."""
+    """Return a text or categorical column of Arrow, polars or pandas as an Arrow column.
+
+    Return None for other columns.
+    """
     dtype: Any = getattr(column, "dtype", None)
     is_polars = str(dtype).startswith(("String", "Enum", "Categorical"))
     is_pandas = getattr(dtype, "storage", "") == "pyarrow" or hasattr(dtype, "pyarrow_dtype")
@@ -302,7 +338,7 @@ def _in_arrow(column: Any) -> Any:
 
 
 def arrow_column(column: Any) -> Any:
-    """Return a column of polars or pandas as an Arrow column; any other column unchanged."""
+    """Return a column of polars or pandas as an Arrow column. Return any other column unchanged."""
     if hasattr(column, "to_arrow"):
         return column.to_arrow()
     array = getattr(column, "array", column)
@@ -311,18 +347,21 @@ def arrow_column(column: Any) -> Any:
 
 
 def refuse_reports(X: Any, name: str, remedy: str) -> None:
-    """Raise ValueError if X consists of randomized reports instead of users' values."""
+    """Raise ValueError if X consists of randomized reports instead of users' values.
+
+    `remedy` completes the error message and describes how to pass reports.
+    """
     if isinstance(X, np.ndarray) and getattr(X, "configuration", None) is not None:
         raise ValueError(
-            f"{name} expects users' values, got reports that are already randomized. For reports "
-            f"{remedy}; if they are values, pass np.asarray(X)."
+            f"{name} expects users' values, got reports that are already randomized. For reports, "
+            f"{remedy}. If X really contains values, pass np.asarray(X)."
         )
 
 
 def as_columns(X: Values, name: str) -> list[Any]:
-    """Split users' values into columns, so that each column keeps its own dtype or levels.
+    """Split users' values into a list of columns. Each column keeps its own dtype or levels.
 
-    Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) each.
+    Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,) for each column.
     """
     refuse_reports(X, name, 'use input="reports" or aggregate')
     columns = table_columns(X)
@@ -333,7 +372,8 @@ def as_columns(X: Values, name: str) -> list[Any]:
         array = _as_array(X)
         if array.dtype.kind == "c":
             raise ValueError(
-                f"Complex data not supported by {name}. Pass real and imaginary parts as columns."
+                f"Complex data not supported by {name}. Pass the real and imaginary parts as two "
+                "columns."
             )
         if array.ndim not in (1, 2):
             advice = "" if array.ndim else " Pass a single value in a list."
@@ -359,10 +399,10 @@ def _as_column(column: Any) -> Any:
 
 
 def read_once(X: Values) -> Values:
-    """Return X itself; but if X is a stream, which can be read only once, return its content.
+    """Return the content of X if X is a stream, which can be read only once; otherwise return X.
 
-    Returns: an Arrow table if X is a stream of Arrow data, such as a DuckDB relation or a reader of
-    record batches; otherwise X.
+    Streams are objects that stream Arrow data, such as a DuckDB relation or a reader of record
+    batches. Their content is returned as an Arrow table.
     """
     in_memory = ("iloc", "get_columns", "itercolumns", "__array__")
     if any(hasattr(X, name) for name in in_memory) or not hasattr(X, "__arrow_c_stream__"):
@@ -373,7 +413,10 @@ def read_once(X: Values) -> Values:
 
 
 def table_columns(X: Any) -> list | None:
-    """Return the columns of a data frame or Arrow table as a list; None for other containers."""
+    """Return the columns of a data frame or Arrow table as a list.
+
+    Return None for other containers.
+    """
     X = read_once(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [X.iloc[:, i] for i in range(X.shape[1])]
@@ -385,7 +428,10 @@ def table_columns(X: Any) -> list | None:
 
 
 def column_names(X: Any) -> list | None:
-    """Return the column names of a data frame or Arrow table; None for other containers."""
+    """Return the list of column names of a data frame or Arrow table.
+
+    Return None for other containers.
+    """
     X = read_once(X)
     if table_columns(X) is None:
         return None
@@ -401,15 +447,15 @@ def refuse_unread(X: Any, name: str) -> None:
         )
     if isinstance(X, Iterator):
         raise ValueError(
-            f"{name} got a {type(X).__name__}, which can be read only once. Pass list(X), or add "
-            "users piece by piece with partial_fit."
+            f"{name} got a {type(X).__name__}, which can be read only once. Pass list(X), or pass "
+            "the users in several calls of partial_fit."
         )
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} does not accept sparse data. Pass a dense array, X.toarray().")
 
 
 def _as_array(X):
-    """Return an array in which elements of different types stay different."""
+    """Return users' values as an array in which values of different types stay different."""
     if not isinstance(X, (list, tuple)):
         return exact_array(X)
     if X and isinstance(X[0], str):
@@ -427,17 +473,20 @@ def _as_array(X):
 
 # -- levels that a container declares --------------------------------------------------------------
 def declares_levels(X: Any) -> bool:
-    """Return whether every column has a dtype with declared levels, such as pandas' categorical."""
+    """Return whether every column of X has a categorical dtype, which lists its levels."""
     columns = table_columns(X)
     sources = [X] if columns is None else columns
     return all(declared_levels(column) is not None for column in sources)
 
 
 def declared_levels(column: object) -> np.ndarray | None:
-    """Return the levels of a column of categorical dtype (or of such a dtype), in their order.
+    """Return the levels that a categorical dtype lists, in their order.
+
+    column: a column of pandas, polars or Arrow, or a dtype.
 
     Shapes: -> (n_levels,).
-    Returns: the levels; None if the column is not categorical.
+
+    Returns: the levels; None if the column or dtype is not categorical.
     """
     dtype = getattr(column, "dtype", column)
     if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):  # pandas' CategoricalDtype
@@ -453,16 +502,17 @@ def declared_levels(column: object) -> np.ndarray | None:
 
 
 def declares_order(column: Any) -> bool:
-    """Return whether a column or dtype is categorical with ordered levels."""
+    """Return whether a column or dtype is categorical and its levels are ordered."""
     kinds = column, getattr(column, "dtype", None), getattr(column, "type", None)
     return any(getattr(kind, "ordered", False) is True for kind in kinds)
 
 
 # -- labels: values with the category of each value ------------------------------------------------
 def own_categories(values: Any) -> list | None:
-    """Return the labels of values: the keys of a mapping, or the index of a pandas Series.
+    """Return the labels of labeled values: the keys of a mapping, or the index of a pandas Series.
 
-    Returns: the labels; None without labels, and for the default index 0, 1, 2, .. of pandas.
+    Returns: the labels. None if the values have no labels, or if the index is the default index of
+    pandas, 0, 1, 2, ...
     """
     if isinstance(values, Mapping):
         return list(values)
@@ -474,7 +524,7 @@ def own_categories(values: Any) -> list | None:
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
-    """Return the positions of wanted values in a list of labels, and the values that it lacks.
+    """Return the positions of wanted values in a list of labels, and the values not in the list.
 
     Shapes: -> (n_found,).
     """
@@ -485,17 +535,18 @@ def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
 
 
 def is_row_index(key: Any) -> bool:
-    """Return whether a key, as in X[key], selects rows; otherwise it is the name of a column."""
+    """Return whether a key, as in X[key], selects rows. Otherwise it is the name of a column."""
     if isinstance(key, (tuple, str, bytes, bool, np.bool_)):
         return False
     return isinstance(key, (Integral, slice)) or key is Ellipsis or np.ndim(key) > 0
 
 
 def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return the positions of wanted categories; raise ValueError if a category does not exist.
+    """Return the positions of wanted categories; raise ValueError if one does not exist.
+
+    wanted: the categories to find. None and NaN mean the category of missing answers.
 
     Shapes: categories (d,) -> (n_wanted,).
-    wanted: the categories to find; None and NaN mean the category of missing answers.
     """
     listed = categories.tolist()
     places, missing = places_among(comparable(wanted), comparable(listed))
@@ -509,10 +560,13 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
 
 
 def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
-    """Return, for each category, its position in a list of labels.
+    """Return, for each category, the position of its label in a list of labels.
+
+    Raise ValueError unless each category has exactly one label.
+
+    categories: the categories, in the order of the result.
 
     Shapes: categories (d,) -> (d,).
-    categories: the categories in the order of the result.
     """
     labels = comparable(labels)
     wanted = comparable(categories.tolist())
@@ -528,16 +582,18 @@ def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
             problem = "has a label more than once"
         raise ValueError(
             f"{name} is labeled by category (its index or its keys), but {problem}. Label each "
-            "category once, or pass values without labels: labels.reindex(categories).to_numpy()."
+            "category once, or pass values without labels in the order of the categories: "
+            "labels.reindex(categories).to_numpy()."
         )
     return order
 
 
 def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
-    """Return labeled values sorted into the order of the categories; without labels, unchanged.
+    """Return labeled values in the order of the categories; return unlabeled values unchanged.
+
+    categories: the categories, in the order of the result.
 
     Shapes: values (d,), categories (d,) -> (d,).
-    categories: the categories in the order of the result.
     """
     labels = own_categories(values)
     if labels is None:
@@ -549,25 +605,26 @@ def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
 def as_distribution(
     frequencies: Any, categories: np.ndarray, name: str, *, overlap: bool = False
 ) -> np.ndarray:
-    """Return frequencies in the order of the categories; raise ValueError unless they sum to 1.
+    """Return frequencies in the order of the categories, after checking that they sum to 1.
 
-    Shapes: frequencies (d,), categories (d,) -> (d,).
-    categories: the categories in the order of the result.
-    overlap: whether a user may have several categories, so that the sum may be any number.
+    Shapes: frequencies (d,), categories (d,) -> (d,). categories: the categories in the order of
+    the result. overlap: whether a user may have several categories. The frequencies then need not
+    sum to 1, but each must be from 0 to 1. Raises ValueError if a check fails.
     """
     d = len(categories)
     ordered = in_order(frequencies, categories, "The array of frequencies")
     array = np.asarray(ordered, dtype=np.float64)
     if overlap and array.shape == (d,) and not np.all((array >= 0) & (array <= 1)):
         raise ValueError(
-            f"The frequencies of {name} must be from 0 to 1, got {array.min():g} to "
+            f"The frequencies of {name} must be from 0 to 1, got values from {array.min():g} to "
             f"{array.max():g}. Divide counts by the number of users."
         )
     if overlap and array.shape == (d,):
         return array
     if array.shape != (d,) or not np.all(array >= 0) or abs(array.sum() - 1) >= 1e-6:
         raise ValueError(
-            f"The frequencies of {name} must have shape ({d},), be >= 0 and sum to 1, got shape "
-            f"{array.shape} and the sum {array.sum():g}. Divide counts by their sum."
+            f"The frequencies of {name} must have shape ({d},), be >= 0 and sum to 1, got an "
+            f"array of shape {array.shape} with the sum {array.sum():g}. Divide counts by their "
+            "sum."
         )
     return array

@@ -69,8 +69,8 @@ def start(path):
         (files.check_writable, "file/out.csv", "file/out.csv", "cannot write here"),
         (start, "file/out.csv", "file/out.csv", "cannot write here"),
         (start, "none/out.csv", "none/out.csv", "cannot write here"),
-        (start, "", None, "no file that could be replaced"),
-        (files.check_writable, "", None, "no file that could be replaced"),
+        (start, "", None, "which cannot be replaced"),
+        (files.check_writable, "", None, "which cannot be replaced"),
         (files.check_writable, "file/none/out.csv", "file/none", "cannot create this folder"),
         (files.make_folder, "file/none/out.csv", "file/none", "cannot create this folder"),
     ],
@@ -132,7 +132,7 @@ def test_files_and_bytes_are_read_alike_and_again(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a,b\n1,2\n\n3\n", r"it, line 4: expected 2 columns as in the header, got 1\."),
+        (b"a,b\n1,2\n\n3\n", r"it, line 4: expected 2 columns as in the header, got 1 columns\."),
         (b'a\n"b\n', "it, line 2: not well-formed CSV"),
         (gzip.compress(TABLE, mtime=0)[:-1], "it is a truncated or damaged gzip file"),
     ],

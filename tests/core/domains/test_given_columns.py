@@ -184,7 +184,7 @@ LISTS = [[1, 2], [3], [1, 2]]
 @pytest.mark.parametrize("container", [pd.Series, pl.Series, pa.array])
 def test_a_list_is_no_answer(container):
     for oracle in (GRR(1.0, categories=[(1, 2), (3,)]), GRR(1.0, random_state=0)):
-        with pytest.raises(ValueError, match=r"A list is no category.* tuple, or use Item"):
+        with pytest.raises(ValueError, match=r"A list cannot be a category.* tuple, or use Item"):
             oracle.fit(container(LISTS))
 
 

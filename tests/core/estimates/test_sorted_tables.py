@@ -156,7 +156,7 @@ def test_bins_without_ends_say_what_to_declare(domain):
         lambda: quantiles(estimate, [0.5]),
         lambda: DistributionDisplay.from_estimate(estimate),
     ):
-        with pytest.raises(ValueError, match=r"without bounds= .*Domain\.bins\(edges, bounds="):
+        with pytest.raises(ValueError, match=r"bins with bounds .*Domain\.bins\(edges, bounds="):
             ask()
 
 

@@ -74,7 +74,7 @@ def test_ledger_and_checkpoint(tmp_path):
     with pytest.raises(ValueError, match="n_levels 101 instead of 51"):
         Aggregator.load(tmp_path / "state.npz", one_bit(n_levels=51, n_shards=4))
     assert "OneBit" in repr(loaded)
-    with pytest.raises(AttributeError, match="has no estimate"):
+    with pytest.raises(AttributeError, match="no oracle and no estimate"):
         loaded.oracle_  # noqa: B018
 
 

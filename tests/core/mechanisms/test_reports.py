@@ -309,7 +309,7 @@ def test_a_protocol_that_lies_is_no_proof_and_reports_are_no_values():
         reader(GRR(categories=64)).fit(type(R).__reduce__(R)[0](np.asarray(R), {"oracle": []}))
     for read in (GRR(categories=64).fit, GRR(categories=64).privatize, OUE(categories=64).fit):
         with pytest.raises(
-            ValueError, match="got reports that are already randomized. For reports use input"
+            ValueError, match="got reports that are already randomized. For reports, use input"
         ):
             read(R)
     twice = GRR(categories=64, random_state=0).fit(np.asarray(R))  # whoever means it
