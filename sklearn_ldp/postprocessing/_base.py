@@ -325,7 +325,8 @@ class BasePostProcessor(
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
             Either the estimate of other users, before post-processing, or an array of the true
             frequencies: one row that is used for all fitted rows, or one row for each fitted row.
-            If y is passed, X is only used as the argument that scikit-learn requires.
+            If y is passed, only the number of users of X is used, to warn if `sample_weight` is
+            missing.
         y : array-like of shape (n_samples,) or data frame, default=None
             Values of other users. After a fit to a set of estimates, y needs each column that the
             set describes. After a fit to a plain array, which has no categories, y is ignored.

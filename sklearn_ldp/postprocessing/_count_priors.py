@@ -78,7 +78,7 @@ class Family:
         return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
 
     def log_total(self, theta, n_samples):
-        """Return the logarithm of the sum of the unnormalized probabilities of the counts 0 .. n."""
+        """Return the logarithm of the sum of the unnormalized probabilities of all counts."""
         return prior_moments(self.prior(theta, n_samples))[2]
 
     # The last parameter is positive, and a location is any number.

@@ -156,7 +156,7 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
     with pytest.raises(ValueError, match=r"'sex', 'age', 'state', got the key 'region'"):
         EmpiricalBayes(queries={"region": top_k(2)}).transform(ESTIMATES)
-    with pytest.raises(ValueError, match="a mapping as ordered= is only for a set"):
+    with pytest.raises(ValueError, match="ordered= can only be a mapping for a set"):
         EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
     with pytest.raises(
         ValueError, match="In the estimate named 'age': The queries are for 2 categories"
