@@ -1,10 +1,12 @@
 """Tables of several columns as sums of components, and the least-squares fit to noisy tables.
 
-A table over the columns M is the sum of one *component* for each subset S of M: the table of S,
-centered along each of its columns and spread evenly over the cells of the other columns. Every
-table that contains S has the same component of S. Tables that share columns therefore share
-components, and the best linear estimate of a component is the mean over all tables that contain
-it, weighted by precision. No system of equations needs to be solved.
+A table contains the frequency of each combination of some columns' categories. A table over a set M
+of columns is the sum of one *component* for each subset S of M. The component of S is the table
+over S, from which the mean along each of its columns is subtracted, and which is then distributed
+evenly over the categories of the other columns of M. The component of S is the same in every table
+that contains the columns S. The best linear estimate of a component is therefore an average over all
+noisy tables that contain it, weighted by their precisions (inverse variances). No system of
+equations needs to be solved.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ BlockComponent = tuple[Subset, tuple[int, ...], np.ndarray]
 
 
 def subsets(columns: Subset) -> Iterator[Subset]:
-    """Yield all nonempty subsets of columns, small subsets first."""
+    """Yield all nonempty subsets of the columns as tuples, in the order of their sizes."""
     return chain.from_iterable(combinations(columns, order) for order in range(1, len(columns) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Block(Tagged, tag="block"):
-    """Tables of the same shape, which are processed together."""
+    """A group of tables with the same shape, so that their arrays can be stacked."""
 
     shape: tuple[int, ...]  # number of categories of each column
     columns: np.ndarray  # (n_tables, len(shape)): positions of the columns of each table
@@ -45,7 +47,7 @@ class Block(Tagged, tag="block"):
 
 @dataclass(eq=False)
 class Components(Tagged, tag="components"):
-    """The components of tables, with their precisions."""
+    """The estimated components of tables, with their precisions (inverse variances)."""
 
     sizes: tuple[int, ...]  # number of categories of each column
     _index: dict[Subset, int] = field(default_factory=dict)
@@ -60,10 +62,13 @@ class Components(Tagged, tag="components"):
             shapes_match = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
             if not shapes_match or not are_finite or precisions.min(initial=1) <= 0:
-                raise ValueError(f"components of shape {sums.shape}, or without a precision")
+                raise ValueError(
+                    f"components of shape {sums.shape} that lack finite values or positive "
+                    f"precisions for the columns' shape {shape}"
+                )
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
-                raise ValueError(f"no component of {subset!r:.80}")
+                raise ValueError(f"no component for the columns {subset!r:.80}")
         # Only `fitted` and `own_tables` use these, and no code calls them on loaded components.
         self._tables = []
         self._variances = np.empty(0)
@@ -73,10 +78,13 @@ class Components(Tagged, tag="components"):
     def of_tables(
         cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
-        """Return the least-squares components of noisy tables.
+        """Estimate the components of noisy tables by least squares.
 
-        Shapes: values (n_cells,).
-        values: the cells of each table in C order. If None, only the precisions are computed.
+        sizes: number of categories of each column.
+        tables: the positions of the columns of each table.
+        values: the cells of each table in C order, of shape (n_cells,). If None, only the
+        precisions of the components are computed.
+        variances: variance of a cell of each table.
         """
         # This is generalized least squares if the errors are independent and have the same
         # variance in all cells of a table. The sum of each table is known to be 1.
@@ -91,10 +99,9 @@ class Components(Tagged, tag="components"):
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the least-squares components of new cell values for the same tables.
+        """Estimate the components from new values of the same tables, and return them.
 
-        Shapes: values (n_cells,).
-        values: the cells of each table in C order.
+        values: the cells of each table in C order, of shape (n_cells,).
         """
         other = copy.copy(self)
         other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
@@ -107,7 +114,10 @@ class Components(Tagged, tag="components"):
         return other
 
     def _weights(self, block: Block, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the precision of a component in each table of a block."""
+        """Return, for each table of a block, the precision of its estimate of one component.
+
+        shape: the shape of the component, which is the number of categories of each of its columns.
+        """
         return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
 
     def _shape(self, columns: Subset) -> tuple[int, ...]:
@@ -123,7 +133,7 @@ class Components(Tagged, tag="components"):
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
-        """Group the tables by shape; return a block for each shape, and the block's components."""
+        """Group the tables by shape, and return a block and its components for each shape."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
@@ -135,7 +145,11 @@ class Components(Tagged, tag="components"):
         return prepared
 
     def _block_components(self, block: Block) -> Iterator[BlockComponent]:
-        """Yield the axes, the shape, and the positions of each component of a block's tables."""
+        """Yield the components that the tables of a block contain.
+
+        For each subset of the tables' axes, yield the axes, the number of categories along them,
+        and for each table the position of its component among all components of this shape.
+        """
         for axes in subsets(tuple(range(len(block.shape)))):
             shape = tuple(block.shape[a] for a in axes)
             chosen = map(tuple, block.columns[:, axes].tolist())
@@ -145,10 +159,10 @@ class Components(Tagged, tag="components"):
     def from_values(
         cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
-        """Make components from their values and precisions.
+        """Return a Components object with the given values and precisions.
 
-        Shapes: values (n_cells,).
-        values: the components, in C order.
+        subsets: the columns of each component. values: each component in C order, of shape
+        (n_cells,). precisions: the precision of each component.
         """
         components = cls(tuple(map(int, sizes)))
         components._allocate(subsets)
@@ -167,15 +181,19 @@ class Components(Tagged, tag="components"):
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return 1 / (variance of a component per degree of freedom)."""
+        """Return the precision of the component of some columns, or 0 if there is none.
+
+        The precision is the inverse of the variance per degree of freedom.
+        """
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
-        """Return the expected sum of squared errors of a table that is made of the components.
+        """Return the expected sum of squared errors of a table that is the sum of its components.
 
-        Returns: in units of the variances; infinite if one of the components is missing.
+        The result is inf if a component of the table is missing. It has the same unit as the
+        variances from which the precisions were computed.
         """
         total = 0.0
         for subset in subsets(table):
@@ -187,16 +205,16 @@ class Components(Tagged, tag="components"):
         return total
 
     def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
-        """Return tables that are made of the components.
+        """Return the requested tables, each as the sum of its components, of shape (n_cells,).
 
-        Shapes: -> (n_cells,).
+        tables: the positions of the columns of each table.
         """
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables that the components were fitted to, computed from the components.
+        """Return the tables over the same columns as the noisy tables, as sums of components.
 
-        Shapes: -> (n_cells,).
+        The result is a list of arrays of shape (n_cells,).
         """
         return self._made(self._tables, len(self._variances))
 
@@ -217,7 +235,11 @@ class Components(Tagged, tag="components"):
 
 
 def centered(values: np.ndarray, axes: Subset) -> np.ndarray:
-    """For each of several tables of the same shape, return the component of these axes."""
+    """Return, for each of several tables of the same shape, its component for some axes.
+
+    The table is summed over all other axes. Then the mean along each of the axes is subtracted.
+    Shapes: values (n_tables, ..) -> (n_tables, ..), where only the axes in `axes` remain.
+    """
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)
     for axis in range(1, component.ndim):
