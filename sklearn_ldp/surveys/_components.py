@@ -4,8 +4,8 @@ A table contains the frequency of each combination of some columns' categories. 
 of columns is the sum of one *component* for each subset S of M. The component of S is the table
 over S, from which the mean along each of its columns is subtracted, and which is then distributed
 evenly over the categories of the other columns of M. The component of S is the same in every table
-that contains the columns S. The best linear estimate of a component is therefore an average over all
-noisy tables that contain it, weighted by their precisions (inverse variances). No system of
+that contains the columns S. The best linear estimate of a component is therefore an average over
+all noisy tables that contain it, weighted by their precisions (inverse variances). No system of
 equations needs to be solved.
 """
 

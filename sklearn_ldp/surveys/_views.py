@@ -1,4 +1,8 @@
-"""Views (estimates of tables or parities from different users), and combinations of views."""
+"""Views, and tables that are computed from several views.
+
+A view is the raw estimate of one table, or of one parity of binary columns, from the users who were
+asked about it. Different views come from different users.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from ._plan import noise_per_dimension
 
 @dataclass(frozen=True, eq=False)
 class TableView(Tagged, tag="table-view"):
-    """The estimate from the users who were asked about a certain table or parity."""
+    """The raw estimate of one table or parity, from the users who were asked about it."""
 
     columns: Subset  # positions of the columns, rising
     # (n_cells,): raw estimates of the cells in C order, or of the two values of the parity.
@@ -36,26 +40,32 @@ class TableView(Tagged, tag="table-view"):
 
     @property
     def population_noise(self) -> Noise:
-        """The noise of the reports and of drawing this view's users from a population."""
+        """The noise of the reports, plus the error of sampling this view's users from a population."""
         return self.noise.of_reports().of_population()
 
     @cached_property
     def variance(self) -> float:
-        """Variance per degree of freedom of the estimate, under uniform frequencies."""
+        """The variance of the estimate per degree of freedom, under uniform frequencies."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 
     def __check_state__(self) -> None:
         is_list = self.values.ndim == 1 and len(self.values) >= 2
         if not is_list or not 0 < self.total_variance < math.inf or np.ndim(self.noise.n_samples):
-            raise ValueError(f"a view of {self.values.shape} cells, of {self.noise!r:.80}")
+            raise ValueError(
+                f"a view with cells of shape {self.values.shape}, the total variance "
+                f"{self.total_variance!r:.80} and the noise {self.noise!r:.80}"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in dict(vars(self)).items() if name != "variance"}
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
-    """Return the least-squares components of all views."""
+    """Return the least-squares estimates of all components, from all views.
+
+    sizes: number of categories of each column.
+    """
     columns = [view.columns for view in views]
     values = [view.values for view in views]
     if not views[0].is_parity:
@@ -67,10 +77,11 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return the sign of a coefficient in each cell of a table of binary columns.
+    """Return `2 ** -order` for each even cell of a table of binary columns, and minus this for odd.
 
-    Shapes: -> (2 ** order,).
-    Plus or minus `2 ** -order`, by the parity of the cell.
+    A cell is even if an even number of its columns has the second category. Multiplied by a Fourier
+    coefficient, these numbers are the contribution of the coefficient to the table.
+    order: number of columns. Shapes: -> (2 ** order,).
     """
     return reduce(np.kron, [[0.5, -0.5]] * order, np.ones(1))
 
@@ -83,7 +94,12 @@ def combined_tables(
     n_users: int,
     caveats: tuple[str, ...] = (),
 ) -> dict[Any, FrequencyEstimate]:
-    """Return the best linear combinations of all views. A table without users has no rows."""
+    """Return the requested tables as best linear combinations of all views, in a dict by name.
+
+    A table has no rows if the views do not determine it.
+    wanted: for each name, the positions of the table's columns.
+    components: the components of the views, from `best_components`.
+    """
     covered = [
         columns for columns in wanted.values() if components.squared_error(columns) < math.inf
     ]
@@ -129,25 +145,40 @@ class TableLaw(Uncached, tag="table-law"):
 
     def __check_state__(self) -> None:
         if self._n_users < 1 or self._components.sizes != self._sizes:
-            raise ValueError(f"a table of {self._n_users!r:.80} users, of other columns")
+            raise ValueError(
+                f"a table of {self._n_users!r:.80} users whose components have the column sizes "
+                f"{self._components.sizes!r:.80} instead of {self._sizes!r:.80}"
+            )
         for view in self._all_views:
             if len(view.values) != (2 if view.is_parity else self._n_cells(view.columns)):
-                raise ValueError(f"a view of {len(view.values)} cells on {view.columns!r:.80}")
+                raise ValueError(
+                    f"a view with {len(view.values)} cells for the columns {view.columns!r:.80}, "
+                    "which have another number of cells"
+                )
         self._n_cells(self._table)
 
     @cached_property
     def null_variance(self) -> float:
-        """Variance of the estimate of a cell with frequency 0, the mean over cells."""
+        """The variance of a cell's estimate, as a mean over all cells of the table.
+
+        The noise model uses this mean as the variance of a cell with frequency 0.
+        """
         return self._components.squared_error(self._table) / self._n_cells(self._table)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each cell, of the shape of the frequencies."""
+        """Return the variance of the estimate of each cell, as an array like `frequencies`.
+
+        frequencies: true frequencies of the cells in the last axis.
+        """
         every = every_category(frequencies.shape[-1])
         each = np.reshape(frequencies, (-1, frequencies.shape[-1]))
         return np.reshape([self.covariance(f).variances(every) for f in each], frequencies.shape)
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
-        """Return the covariance of linear answers."""
+        """Return an object that computes covariances of linear queries on the table.
+
+        frequencies: the true frequencies of the cells.
+        """
         drawing = MULTINOMIAL.covariance(frequencies)
         summands = [(1.0, self._view_covariances), (-1 / self._n_users, drawing)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
@@ -165,7 +196,7 @@ class TableLaw(Uncached, tag="table-law"):
 
     @cached_property
     def _views(self) -> list[TableView]:
-        """The views that contribute to the table."""
+        """The views from which the table is computed, because they share components with it."""
         within = set(self._table)
         return [
             view
@@ -178,7 +209,11 @@ class TableLaw(Uncached, tag="table-law"):
         return math.prod(self._sizes[j] for j in columns)
 
     def _shared_components(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
-        """Return those components of rows (over the cells of `columns`) that the table has too."""
+        """Return the components of several tables over `columns` that this table also has.
+
+        rows: the cells of the tables, of shape (n_rows, n_cells).
+        Returns: a dict from the columns of each component to an array of the n_rows components.
+        """
         cells = rows.reshape(-1, *(self._sizes[j] for j in columns))
         components = {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -190,7 +225,12 @@ class TableLaw(Uncached, tag="table-law"):
     def _transferred(
         self, components: dict[Subset, np.ndarray], columns: Subset, variance: float
     ) -> np.ndarray:
-        """Build rows over the cells of `columns` from components of another table."""
+        """Return weights of the cells of a table over `columns`, from the components of queries.
+
+        components: components of the queries' weights on another table, from `_shared_components`.
+        variance: the variance per degree of freedom of the view between the two tables.
+        Returns: an array of shape (n_queries, n_cells).
+        """
         shape = tuple(self._sizes[j] for j in columns)
         total = np.zeros(())
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -203,9 +243,10 @@ class TableLaw(Uncached, tag="table-law"):
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
     def pull(self, rows: Any) -> list[np.ndarray]:
-        """Convert queries on the table into equivalent queries on the estimates of all views.
+        """Convert the weights of queries on the table to weights on the cells of each view.
 
-        Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        The weighted sum of all views is the answer to the query on the table.
+        Shapes: rows (n_queries, d) or (d,) -> for each view (n_queries, n_cells) or (n_cells,).
         """
         dense = rows.toarray() if sparse.issparse(rows) else rows
         components = self._shared_components(dense, self._table)
@@ -221,9 +262,9 @@ class TableLaw(Uncached, tag="table-law"):
         return answers
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each view.
+        """Multiply one vector for each view by the transpose of the map `pull`; return the sum.
 
-        Shapes: vectors (n_cells,) -> (d,).
+        Shapes: vectors (n_cells,) for each view -> (d,).
         """
         total = np.zeros(self._n_cells(self._table))
         for view, vector in zip(self._views, vectors, strict=True):

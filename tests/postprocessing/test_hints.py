@@ -156,7 +156,7 @@ def test_bad_questions():
     with pytest.raises(ValueError, match=r"top_k\(52\) needs at least 52 categories"):
         values(queries=top_k(52))
     with pytest.raises(
-        ValueError, match=r"answers top_k\(3\) by a common prior of all .* Leave out"
+        ValueError, match=r"cannot combine queries=top_k\(3\) with groups= .* Leave out"
     ):
         values(queries=top_k(3), groups=LABELS)
     for d in (3, 5, 51):  # also where the domain is too small for ranges
