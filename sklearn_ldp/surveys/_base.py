@@ -257,9 +257,9 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         totals = np.maximum([channel.total_variance() for channel in channels], _MIN_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
-                f"The 'epsilon' parameter of {self._name} must be larger, got {self.epsilon!r}: "
-                "probabilities have a resolution of 2**-64, so the reports would contain no "
-                "information. Pass a larger epsilon=."
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                "carry information, because probabilities are rounded to multiples of 2**-64. Got "
+                f"{self.epsilon!r}. Pass a larger epsilon=."
             )
         return totals
 

@@ -449,7 +449,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         if n_repeats != 1:
             raise ValueError(
                 f"{self._name}.simulate draws only one collection, got n_repeats={n_repeats!r}. "
-                "Call simulate in a loop, with random_state= a numpy Generator."
+                "Call simulate in a loop, with a numpy Generator as random_state=."
             )
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
@@ -587,7 +587,7 @@ def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list
 
 
 def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
-    """Return whether there is a question about each of the tables, so that users report its cells."""
+    """Return whether, for each of the tables, a question asks users for a cell of this table."""
     columns = {view.columns for view in survey.views}
     return columns.issuperset(tables) and not _asks_for_parities(survey)
 

@@ -97,9 +97,9 @@ class ResponseDesign(Tagged, tag="response-design"):
         is_valid = is_valid and channel.max(axis=1).min() > 0
         if not is_valid or not np.allclose(channel.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError(
-                f"The design {self.name} needs a matrix with at least 2 rows (outputs) and 2 "
-                "columns (answers). Pass probabilities such that each column sums to 1 and each "
-                f"row has a probability above 0, got\n{channel}"
+                f"The matrix of the design {self.name} is not valid. Pass probabilities with at "
+                "least 2 rows (outputs) and 2 columns (answers), such that each column sums to 1 "
+                f"and no row contains only zeros, got\n{channel}"
             )
         if np.linalg.matrix_rank(channel, tol=1e-9) < channel.shape[1]:
             raise ValueError(

@@ -40,7 +40,7 @@ class TableView(Tagged, tag="table-view"):
 
     @property
     def population_noise(self) -> Noise:
-        """The noise of the reports, plus the error of sampling this view's users from a population."""
+        """The noise of the reports, plus the error of drawing its users from a population."""
         return self.noise.of_reports().of_population()
 
     @cached_property

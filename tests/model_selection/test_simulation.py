@@ -255,7 +255,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"oracles": [GRR(), GRR(2.0)]}, "entry in oracles, and different names"),
         ({"oracles": GRR(epsilon=-1.0), "epsilons": None}, "epsilon"),
         ({"epsilons": [1, -1]}, "epsilon"),
-        ({"postprocessors": [GRR()]}, "chooses among post-processors"),
+        ({"postprocessors": [GRR()]}, "not an instance of a post-processor"),
         ({"postprocessors": {"a": "NormSub"}}, "got the unknown post-processor 'a'"),
         ({"postprocessors": {"NormSub": {"alpha": [1]}}}, "Invalid parameter 'alpha'"),
         ({"postprocessors": [Base(), Base()]}, "entry in postprocessors, and different names"),

@@ -266,5 +266,5 @@ def test_what_else_is_refused(raw):
     columns = ColumnOracle(1.0, domains=DOMAINS).fit_transform(people(DOMAINS))
     with pytest.raises(ValueError, match="needs the tables that a MarginalOracle returns"):
         HeldOutSearch([Consistent()]).fit(columns)
-    with pytest.raises(TypeError, match="chooses among post-processors"):
+    with pytest.raises(TypeError, match="not an instance of a post-processor"):
         HeldOutSearch([Consistent(), 3]).fit(raw)
