@@ -209,10 +209,10 @@ best_estimator_ : post-processor
 
 
 class Case(NamedTuple):
-    """One test of the candidates.
+    """One test of the candidates (post-processors) of a search.
 
     Each candidate post-processes `estimate`. Its answers to `queries` are then compared with the
-    answers that follow from `frequencies`.
+    answers that are computed from `frequencies`.
     """
 
     estimate: FrequencyEstimate
@@ -226,7 +226,7 @@ class Case(NamedTuple):
 
 
 class Judgment(NamedTuple):
-    """The errors of a candidate on all cases.
+    """The errors of a candidate (post-processor) on all cases of a search.
 
     Parameters
     ----------

@@ -442,7 +442,10 @@ def _n_filled(estimate: FrequencyEstimate) -> int:
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
-    """Return a Case: candidates process the estimate `train`, and are compared with `test`."""
+    """Return a Case in which candidates process the estimate `train`.
+
+    Their results are compared with the raw estimate `test`.
+    """
     return Case(
         train, consistent_values(test, test.values)[0], queries_of(query_set, train.values[0])
     )

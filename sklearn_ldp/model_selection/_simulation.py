@@ -384,9 +384,10 @@ class _Cell:
 
 
 class _Row(NamedTuple):
-    """One row of a study: a cell, a post-processor, queries, a metric, and their names.
+    """One row of a study: a cell, a post-processor, queries and a metric, with their names.
 
-    `key` identifies the errors of the row in the checkpoint file.
+    A cell is a combination of a population, a number of users, an oracle and an epsilon. `key`
+    identifies the errors of the row in the checkpoint file.
     """
 
     cell: _Cell
@@ -400,10 +401,11 @@ class _Row(NamedTuple):
 
 
 def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
-    """Yield the rows of a cell, one for each post-processor, query set and metric.
+    """Yield the rows of a study for one cell: one row per post-processor, query set and metric.
 
-    posts, queries, metrics: dicts by name. Raise ValueError if queries do not match the number of
-    categories of the cell's population.
+    A cell is a combination of a population, a number of users, an oracle and an epsilon.
+    posts, queries, metrics: dicts from names to post-processors, query sets and metrics.
+    Raise ValueError if queries do not match the number of categories of the population.
     """
     digests = {}
     for name, query_set in queries.items():
@@ -421,9 +423,10 @@ def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_R
 
 
 def _tasks(rows: list[_Row]) -> list[list[_Row]]:
-    """Split the rows of a study into tasks for joblib workers.
+    """Split the rows of a study into tasks for joblib workers, and return the list of the tasks.
 
-    All rows of a cell belong to the same task, and each task is large enough for a worker.
+    All rows that use the same simulated collections belong to the same task. Each task is large
+    enough for a worker.
     """
     tasks: list[list[_Row]] = []
     size = _TASK
@@ -493,14 +496,14 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
                 f"simulate_errors needs {label} as a nonempty one-dimensional array of finite "
-                f"numbers that are at least 0, got {values.tolist()!s:.60} of shape {values.shape}. Pass "
-                "one such number for each category."
+                f"numbers that are at least 0, got {values.tolist()!s:.60} of shape "
+                f"{values.shape}. Pass one such number for each category."
             )
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors does not know the number of users, because n_samples is None "
-                    f"and {label} are not integers with a positive sum. Pass n_samples=, or "
+                    f"simulate_errors needs n_samples, because {label} are not integers with a "
+                    "positive sum, got n_samples=None. Pass the number of users as n_samples=, or "
                     "integer numbers of users as frequencies=."
                 )
             counts = population if np.asarray(population).dtype.kind in "iu" else values

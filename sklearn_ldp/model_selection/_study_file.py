@@ -64,7 +64,7 @@ class StudyFile:
                 key = entry["key"]
                 errors = [float(error) for error in entry["errors"]]
                 if entry["sha256"] != _line_digest(key, errors):
-                    raise ValueError("the hash in this line does not match its key and errors")
+                    raise ValueError("the hash in this line is not the hash of its key and errors")
                 self._known[key] = errors
             except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(
@@ -85,7 +85,7 @@ class StudyFile:
     def add(self, errors: dict[str, np.ndarray]) -> None:
         """Append errors to the file, and wait until they are written to the disk.
 
-        errors: a dict from the keys of rows to their errors.
+        errors: a dict from the keys of rows of the study to the errors of these rows.
         """
         entries = {key: values.tolist() for key, values in errors.items()}
         self._known.update(entries)

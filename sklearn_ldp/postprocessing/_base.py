@@ -174,12 +174,18 @@ class BasePostProcessor(
         return False
 
     def _takes_arrays(self) -> bool:
-        """Return whether the post-processor can process a plain array, which specifies no noise."""
+        """Return whether the post-processor can process a plain array.
+
+        An array contains no noise. If the method needs the noise, a parameter must specify it.
+        """
         values = [getattr(self, name) for name in _NOISE_PARAMETERS if hasattr(self, name)]
         return not values or any(value is not None and value != "auto" for value in values)
 
     def _sees_whole_sets(self) -> bool:
-        """Return True if all estimates of a set are processed together, False if separately."""
+        """Return whether this post-processor processes all estimates of a set together.
+
+        If False, each estimate of the set is processed separately.
+        """
         return False
 
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:

@@ -53,10 +53,10 @@ def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 
 
 def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Level:
-    """Return the threshold that about `alpha` categories of frequency 0 exceed by chance.
+    """Return the threshold that the estimates of about `alpha` categories exceed by chance.
 
-    This is Eq. 9 of Wang et al., "Locally differentially private frequency estimation with
-    consistency", NDSS 2020. The number `alpha` is expected if all d frequencies are 0.
+    The number `alpha` is expected if no category has users. This is Eq. 9 of Wang et al., "Locally
+    differentially private frequency estimation with consistency", NDSS 2020.
 
     Parameters
     ----------

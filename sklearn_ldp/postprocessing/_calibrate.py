@@ -256,11 +256,12 @@ class BaseCalibrate(BasePostProcessor):
     needs: str | None = "n_samples"
 
     def _posterior_of_rows(self, estimate, family, known=None):
-        """Return three results with one entry per row of the estimate.
+        """Return the posterior means of an estimate, with the priors and numbers of users.
 
-        Returns: the posterior means, of shape (n_rows, d); the parameters of the prior, of shape
-        (n_rows, n_parameters); and a list of the numbers of users.
-        known: the parameters of the prior, or None to fit them to each row.
+        family: family of the prior. known: the parameters of the prior, or None to fit them to each
+        row.
+        Returns: the posterior means, of shape (n_rows, d); the parameters of each row's prior, of
+        shape (n_rows, n_parameters); and a list with the number of users of each row.
         """
         name = type(self).__name__
         n_rows = len(estimate)

@@ -41,9 +41,9 @@ best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 @dataclass(frozen=True)
 class _Request:
-    """The arguments from which a survey's mechanism is built, as an entry of a cache.
+    """The arguments of the cached function `_mechanism_of`, which builds a survey's mechanism.
 
-    Two requests with the same `key` get the same mechanism from the cache.
+    Two requests with equal `key` get the same mechanism from the cache.
     """
 
     survey: Any = field(compare=False)
@@ -451,12 +451,15 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     # -- fitted attributes --------------------------------------------------------------------
     @property
     def sampling_probabilities_(self) -> np.ndarray:
-        """For each question, the probability that a user is asked it; shape (n_questions,)."""
+        """For each question, the probability that a user is asked this question.
+
+        The array has the shape (n_questions,).
+        """
         return self._fitted("sampling_probabilities_").mechanism.probabilities
 
     @property
     def frequencies_(self) -> dict[Any, np.ndarray]:
-        """The unbiased frequencies of each estimate that has users, by its name."""
+        """A dict from the name of each estimate that has users to its unbiased frequencies."""
         estimates = self._estimate_of(self._fitted("frequencies_"))
         return {name: part.values[0] for name, part in estimates.items() if len(part)}
 

@@ -51,8 +51,8 @@ class ClassMixture(Tagged, tag="class-mixture"):
         shapes_match = all(column.shape[1:] == (n_classes,) for column in self.columns)
         if not shapes_match or not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
             raise ValueError(
-                f"a mixture of {n_classes} classes that lacks a finite proportion of a class, or a "
-                "finite frequency of each category in each class"
+                f"a mixture of {n_classes} classes needs {n_classes} finite proportions, and, for "
+                f"each column, an array of finite frequencies of shape (k, {n_classes})"
             )
 
     def table(self, columns: Subset) -> np.ndarray:
@@ -222,7 +222,10 @@ class ClassFit:
 
     @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
-        """Fit the mixtures to the tables, starting from the current parameters, and return self."""
+        """Fit the mixtures to noisy tables, starting from the current parameters, and return self.
+
+        max_steps: maximum number of iterations of the optimizer.
+        """
         result = minimize(
             self._loss,
             self._parameters.ravel(),

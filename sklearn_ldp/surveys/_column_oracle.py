@@ -231,10 +231,11 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
     def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
-        """Return, for each column, a function of a privacy budget.
+        """Return a list with a function for each column.
 
-        The function returns n times the sum of the variances of the column's categories, for an
-        answer with this budget and uniform frequencies.
+        The argument of the function is a privacy budget. The function returns n times the sum of
+        the variances of the column's categories if n users answer with this budget. The true
+        frequencies are assumed to be uniform.
         """
         choices = self._by_column(self.oracle, domain, "oracle", "best")
 
@@ -374,9 +375,10 @@ def split_budget(
         return error(j, Fraction(n, n_units)) if n else math.inf
 
     def changes(by: int) -> list[float]:
-        """Return the change of each column's error if its part of epsilon grows by `by` units.
+        """Return a list with the change of each column's error if its budget grows by `by` units.
 
-        The change is -inf if the error was infinite before.
+        The budget of a column is its part of epsilon, in units of epsilon / n_units. The change is
+        -inf if the error was infinite before.
         """
         pairs = [(error_with(j, n + by), error_with(j, n)) for j, n in enumerate(units)]
         return [-math.inf if math.isinf(before) else after - before for after, before in pairs]

@@ -47,7 +47,11 @@ class Block(Tagged, tag="block"):
 
 @dataclass(eq=False)
 class Components(Tagged, tag="components"):
-    """The estimated components of tables, with their precisions (inverse variances)."""
+    """The estimated components of tables, with their precisions (inverse variances).
+
+    Components are additive parts of tables, one for each set of columns. The top of this file
+    defines them.
+    """
 
     sizes: tuple[int, ...]  # number of categories of each column
     _index: dict[Subset, int] = field(default_factory=dict)
@@ -63,12 +67,12 @@ class Components(Tagged, tag="components"):
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
             if not shapes_match or not are_finite or precisions.min(initial=1) <= 0:
                 raise ValueError(
-                    f"components of shape {sums.shape} that lack finite values or positive "
-                    f"precisions for the columns' shape {shape}"
+                    f"the components of columns with {shape} categories need finite values and "
+                    f"positive finite precisions, got an array of shape {sums.shape}"
                 )
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
-                raise ValueError(f"no component for the columns {subset!r:.80}")
+                raise ValueError(f"the component of the columns {subset!r:.80} is missing")
         # Only `fitted` and `own_tables` use these, and no code calls them on loaded components.
         self._tables = []
         self._variances = np.empty(0)
@@ -78,7 +82,7 @@ class Components(Tagged, tag="components"):
     def of_tables(
         cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
-        """Estimate the components of noisy tables by least squares.
+        """Estimate the components (additive parts) of noisy tables by least squares.
 
         sizes: number of categories of each column.
         tables: the positions of the columns of each table.
@@ -99,7 +103,9 @@ class Components(Tagged, tag="components"):
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Estimate the components from new values of the same tables, and return them.
+        """Estimate the components (additive parts) from new values of the same tables.
+
+        Return a new Components object.
 
         values: the cells of each table in C order, of shape (n_cells,).
         """
@@ -133,7 +139,11 @@ class Components(Tagged, tag="components"):
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
-        """Group the tables by shape, and return a block and its components for each shape."""
+        """Group the tables by shape.
+
+        Return a list with two entries for each shape: the block of the tables with this shape, and
+        the list of their components from `_block_components`.
+        """
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
@@ -181,19 +191,20 @@ class Components(Tagged, tag="components"):
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return the precision of the component of some columns, or 0 if there is none.
+        """Return the precision of the estimated component that belongs to a set of columns.
 
-        The precision is the inverse of the variance per degree of freedom.
+        A component is an additive part of tables, see the top of this file. The precision is the
+        inverse of its variance per degree of freedom, or 0 if there is no such component.
         """
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
-        """Return the expected sum of squared errors of a table that is the sum of its components.
+        """Return the expected sum of squared errors of a table that is computed from components.
 
-        The result is inf if a component of the table is missing. It has the same unit as the
-        variances from which the precisions were computed.
+        table: positions of the table's columns. The result is inf if a component of the table is
+        missing. It has the same unit as the variances from which the precisions were computed.
         """
         total = 0.0
         for subset in subsets(table):
@@ -212,9 +223,10 @@ class Components(Tagged, tag="components"):
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables over the same columns as the noisy tables, as sums of components.
+        """Return the tables over the same columns as the noisy tables that were passed.
 
-        The result is a list of arrays of shape (n_cells,).
+        Each table is the sum of its estimated components. The result is a list of arrays of shape
+        (n_cells,).
         """
         return self._made(self._tables, len(self._variances))
 
@@ -235,9 +247,10 @@ class Components(Tagged, tag="components"):
 
 
 def centered(values: np.ndarray, axes: Subset) -> np.ndarray:
-    """Return, for each of several tables of the same shape, its component for some axes.
+    """Sum tables over some axes, and center the result along each of the other axes.
 
-    The table is summed over all other axes. Then the mean along each of the axes is subtracted.
+    axes: the axes that remain, as positions of the columns within a table. For each table, the
+    result is the component of these columns (see the top of this file).
     Shapes: values (n_tables, ..) -> (n_tables, ..), where only the axes in `axes` remain.
     """
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)

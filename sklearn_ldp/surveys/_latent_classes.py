@@ -198,7 +198,7 @@ class LatentClasses(BaseTableProcessor):
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """A noisy table of one or two columns, with the variances of its cells."""
+    """A noisy table of one or two columns to which the model is fitted, and its variance."""
 
     columns: Subset  # the columns
     values: np.ndarray  # (n_cells,): the cells in C order
@@ -266,10 +266,11 @@ def _pair_derivatives(
     }
 
     def in_units(mixture: ClassMixture) -> dict[int, np.ndarray]:
-        """Return, for each pair of columns, two rows of cells, divided by the noise.
+        """Return a dict with an array of shape (2, n_cells) for each observed pair of columns.
 
-        The first row is the table as if the columns were independent. The second row is the
-        difference between the table of the model and the first row.
+        The first row is the pair's table in a model with independent columns. The second row is the
+        difference between the pair's table in `mixture` and the first row. Both rows are divided by
+        the standard deviations of the observed cells.
         """
         independent = mixture.shrunk(0.0)
         parts = {}
@@ -436,8 +437,10 @@ def _confirmed(
 def _with_residual(
     pair: _PairDerivative, table: np.ndarray, divergence: float, linear: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Add a part of the difference between the linear estimate and the model to a model's table.
+    """Move a table of the model towards the unbiased linear estimate of this table.
 
+    table, linear: the cells of the model's table and of the linear estimate. Each cell moves by a
+    fraction of the difference, which is larger if the noise is smaller.
     divergence: the sum of the derivatives of the table's cells with respect to the observed cells.
     Returns: the new table, and the sum of its derivatives.
     """

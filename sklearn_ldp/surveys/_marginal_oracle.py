@@ -215,7 +215,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, QuestionView]
     ) -> dict[Any, BaseOracle]:
-        """Return a dict from the name of each table that users are asked about to its oracle."""
+        """Return a dict with the oracle of each table that users may be asked about.
+
+        The keys are the names of the tables. Questions about parities have no oracle.
+        """
         return {
             name: self._oracle_of(self.oracle, domain.joint(view.columns), name)
             for name, view in views.items()
@@ -227,9 +230,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return {table_name(domain, columns): weight for columns, weight in weights}
 
     def _request(self, domain: RecordDomain) -> tuple[TableRequest, Callable[[int], Any]]:
-        """Return the request for the tables, and a function.
+        """Return a TableRequest with the requested tables, and a function.
 
-        The function returns the channel of the oracle for a number of cells.
+        The function has the argument `size`, a number of cells. It returns the channel with which
+        users report one of these cells.
         """
         oracle = self.oracle if isinstance(self.oracle, BaseOracle) else None
 
@@ -274,7 +278,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return plan
 
     def _plan_of_method(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """Return the plan for the parameter `method`, before single columns are added."""
+        """Return the plan (the questions and their probabilities) for the parameter `method`.
+
+        It does not yet contain the questions about single columns that `column_share` adds.
+        """
         if self.method == "auto":
             return best_plans(request)[0]
         if self.method == "split":
@@ -407,9 +414,9 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     def _combined(
         self, domain: RecordDomain, views: list[TableView], n_users: int, *caveats: str
     ) -> TableSet:
-        """Return the requested tables, computed from the answers to all questions.
+        """Return a TableSet of the requested tables, computed from the answers to all questions.
 
-        views: the raw estimate from each question that has users.
+        views: for each question that users answered, the raw estimate from the answers.
         """
         components = best_components(domain.sizes, views)
         wanted = {table_name(domain, columns): columns for columns in self._tables(domain)}
@@ -494,7 +501,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     # -- fitted attributes --------------------------------------------------------------------
     @property
     def method_(self) -> str:
-        """The method that was used: "split", "fourier" or "joint"."""
+        """The method by which users were asked: "split", "fourier" or "joint"."""
         state: Any = self._fitted("method_")
         if _asks_for_parities(state.mechanism):
             return "fourier"
@@ -587,7 +594,10 @@ def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list
 
 
 def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
-    """Return whether, for each of the tables, a question asks users for a cell of this table."""
+    """Return whether users are asked about each of the tables directly.
+
+    If not, tables must be computed from larger tables or from parities.
+    """
     columns = {view.columns for view in survey.views}
     return columns.issuperset(tables) and not _asks_for_parities(survey)
 

@@ -162,9 +162,10 @@ class TableRequest:
         return math.prod(self.sizes[j] - 1 for j in columns)
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
-        """Return the plan with these questions and their probabilities.
+        """Return the plan with the given questions, and compute its error.
 
-        Its error is computed for the best linear combination of the answers to all questions.
+        views: the columns of each question. probabilities: the probability of each question. The
+        error is computed for the best linear combination of the answers to all questions.
         """
         variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
@@ -193,10 +194,11 @@ class TableRequest:
         return weights / weights.sum()
 
     def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays: positions of views, and positions of tables that they contain.
+        """Return all pairs of a view and a requested table that the view contains.
 
-        A view contains a requested table if it contains all columns of the table. The arrays have
-        one entry for each such pair of a view and a table.
+        A view is a set of columns that users may be asked about. It contains a table if it contains
+        all columns of the table. Returns two arrays with one entry per pair: the position of the
+        view, and the position of the table.
         """
         places = {table: i for i, table in enumerate(self.tables)}
         orders = sorted({len(table) for table in self.tables})
@@ -210,8 +212,9 @@ class TableRequest:
     def _weights_within(self, views: Sequence[Subset]) -> np.ndarray:
         """Return a weight for each view, of shape (n_views,).
 
-        It is the mean weight of the requested tables that the view contains. If the view contains
-        none, it is the minimum weight of all tables.
+        A view is a set of columns that users may be asked about. Its weight is the mean weight of
+        the requested tables whose columns it contains. If there is no such table, its weight is the
+        minimum weight of all tables.
         """
         if np.ptp(self._shares) == 0:
             return np.ones(len(views))
@@ -234,10 +237,10 @@ def best_plans(request: TableRequest) -> list[TablePlan]:
 
 
 def column_share(index: float) -> float:
-    """Return the proportion of users who should be asked for a single column instead of a table.
+    """Return the proportion of users who are asked for a single column if it is chosen by "auto".
 
-    index: the expected squared error of a table, from `TableRequest.noise_index`. The proportion
-    grows with this error.
+    All other users are asked for a table. index: the expected squared error of a table, from
+    `TableRequest.noise_index`. The proportion grows with this error.
     """
     # If tables are so noisy that a model can hardly detect dependence, most users are asked for
     # single columns. Otherwise all users are asked for tables. One half is worse than both. The

@@ -135,9 +135,10 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @property
     def integers(self) -> np.ndarray:
-        """The probabilities of `channel` as integers, which are divided by 2**64.
+        """The probabilities of `channel`, multiplied by 2**64 and rounded to integers.
 
-        :class:`~sklearn_ldp.MatrixOracle` uses the same representation.
+        :class:`~sklearn_ldp.MatrixOracle` uses the same representation. If the design is not
+        private, probabilities of 0 become at least 1.
         """
         if math.isfinite(self.epsilon):
             return integer_channel(self.channel, self.epsilon)
@@ -446,7 +447,7 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @classmethod
     def custom(cls, matrix: ArrayLike, wording: str = "") -> Self:
-        """Return a design with any matrix of probabilities.
+        """Return a design that is defined by a matrix of probabilities.
 
         Parameters
         ----------

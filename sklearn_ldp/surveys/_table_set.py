@@ -87,8 +87,8 @@ class TableSet(EstimateSet, tag="table-set"):
         for columns, table in zip(self.columns_of.values(), self.values(), strict=True):
             if table.shape[1] != np.prod([self.domain.sizes[j] for j in columns]):
                 raise ValueError(
-                    f"a table with {table.shape[1]} cells for the columns {columns}, which have "
-                    "another number of cells"
+                    f"the table of the columns {columns} has {table.shape[1]} cells, which is not "
+                    "the number of combinations of the columns' categories"
                 )
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> TableSet:

@@ -53,7 +53,8 @@ class TableView(Tagged, tag="table-view"):
         is_list = self.values.ndim == 1 and len(self.values) >= 2
         if not is_list or not 0 < self.total_variance < math.inf or np.ndim(self.noise.n_samples):
             raise ValueError(
-                f"a view with cells of shape {self.values.shape}, the total variance "
+                "a view needs at least two cells, a positive total variance and one number of "
+                f"users, got cells of shape {self.values.shape}, the total variance "
                 f"{self.total_variance!r:.80} and the noise {self.noise!r:.80}"
             )
 
@@ -62,9 +63,10 @@ class TableView(Tagged, tag="table-view"):
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
-    """Return the least-squares estimates of all components, from all views.
+    """Return the least-squares estimates of all components of tables, from all views.
 
-    sizes: number of categories of each column.
+    `_components.py` defines components. A view is the raw estimate of a table or parity from the
+    users who were asked about it. sizes: number of categories of each column.
     """
     columns = [view.columns for view in views]
     values = [view.values for view in views]
@@ -94,9 +96,11 @@ def combined_tables(
     n_users: int,
     caveats: tuple[str, ...] = (),
 ) -> dict[Any, FrequencyEstimate]:
-    """Return the requested tables as best linear combinations of all views, in a dict by name.
+    """Return a dict from names to the requested tables.
 
-    A table has no rows if the views do not determine it.
+    Each table is the best linear combination of all views. A view is the raw estimate of a table or
+    parity from the users who were asked about it. A table has no rows if the views do not determine
+    it.
     wanted: for each name, the positions of the table's columns.
     components: the components of the views, from `best_components`.
     """
@@ -146,14 +150,15 @@ class TableLaw(Uncached, tag="table-law"):
     def __check_state__(self) -> None:
         if self._n_users < 1 or self._components.sizes != self._sizes:
             raise ValueError(
-                f"a table of {self._n_users!r:.80} users whose components have the column sizes "
-                f"{self._components.sizes!r:.80} instead of {self._sizes!r:.80}"
+                "a table needs at least one user and components for its own columns, got "
+                f"{self._n_users!r:.80} users and components for columns with "
+                f"{self._components.sizes!r:.80} categories instead of {self._sizes!r:.80}"
             )
         for view in self._all_views:
             if len(view.values) != (2 if view.is_parity else self._n_cells(view.columns)):
                 raise ValueError(
-                    f"a view with {len(view.values)} cells for the columns {view.columns!r:.80}, "
-                    "which have another number of cells"
+                    f"the view of the columns {view.columns!r:.80} has {len(view.values)} cells, "
+                    "which is not the number of combinations of the columns' categories"
                 )
         self._n_cells(self._table)
 
@@ -196,7 +201,10 @@ class TableLaw(Uncached, tag="table-law"):
 
     @cached_property
     def _views(self) -> list[TableView]:
-        """The views from which the table is computed, because they share components with it."""
+        """The raw estimates (views) from which the table is computed.
+
+        They are the views that share at least one component with the table.
+        """
         within = set(self._table)
         return [
             view

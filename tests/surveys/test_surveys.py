@@ -95,7 +95,7 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
     grouped = estimate_by_group(survey(), TABLE, WEEKS)
     with pytest.raises(
-        ValueError, match="In the estimate named 'sex': .* needs one row of a raw estimate"
+        ValueError, match="In the estimate named 'sex': .* needs a raw estimate with one row"
     ):
         HeldOutSearch(method="shards").fit(grouped)
     by_noise = HeldOutSearch([Base(), NormSub()], n_splits=1).fit(grouped)
@@ -274,7 +274,7 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            "oracles for one question",
+            "oracles for a single column",
             lambda: simulate_errors(survey(), NormSub(), TRUTH),
         ),
     ],

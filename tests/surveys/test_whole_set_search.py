@@ -257,7 +257,7 @@ def test_what_else_is_refused(raw):
     with pytest.raises(ValueError, match="candidate Consistent processes all .* Use HeldOutSearch"):
         SyntheticSearch(candidates).fit(raw)
     for options in ({"method": "bootstrap"}, {"noise": 0.1}):
-        with pytest.raises(ValueError, match="only by shards of reports.* leave out method="):
+        with pytest.raises(ValueError, match="cannot use a bootstrap .* Leave out both parameters"):
             HeldOutSearch(candidates, **options).fit(raw)
     with pytest.raises(
         ValueError, match="raw estimate, got an estimate that was post-processed by NormSub"

@@ -260,7 +260,8 @@ class EmpiricalBayes(LearnedPrior):
     def _hints(self, estimate: FrequencyEstimate, use_bins: bool = True) -> QueryHints:
         """Return the groups, the order and the k of `top_k` that the parameters specify.
 
-        use_bins: Whether ordered categories imply an order if the parameter `ordered` is None.
+        use_bins: Whether to use the order of an ordered domain, such as bins of numbers, if the
+        parameter `ordered` is None.
         """
         name = type(self).__name__
         if isinstance(self.ordered, Mapping):

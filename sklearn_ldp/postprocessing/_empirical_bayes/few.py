@@ -25,7 +25,11 @@ _MOST_GROWTH = 1000.0  # of the variance, up to frequency 1; if it grows more, n
 
 
 class FewRow(NamedTuple):
-    """The posterior of one row of an estimate with few categories, under fixed Dirichlet priors."""
+    """The posterior of one row of an estimate with few categories, under fixed Dirichlet priors.
+
+    frequencies: the posterior in units of the noise level `std`. share: the weight of this
+    posterior, if it is averaged with the posterior under a learned prior.
+    """
 
     frequencies: FewFrequencies
     std: float  # the unit of the frequencies

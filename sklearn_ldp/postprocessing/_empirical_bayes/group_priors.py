@@ -158,10 +158,11 @@ def _middle(theta: np.ndarray, top: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """One way in which the priors of groups may differ from the common prior.
+    """One way in which the priors of groups may differ from the common prior of all categories.
 
-    The difference of one group is a number, its coordinate. `coordinates` are its possible values.
-    `spreads` are the possible standard deviations of the coordinates of all groups.
+    A number, the coordinate of a group, describes how much the prior of this group differs.
+    `coordinates` are the possible values. `spreads` are the possible standard deviations of the
+    coordinates of all groups.
     """
 
     # A coordinate times `column` is added to the logarithms of a prior's weights. If there is no
@@ -365,10 +366,11 @@ class Estimates:
 
 
 def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes, and two arrays with which functions at the estimates are interpolated.
+    """Return points (nodes) from which functions of the estimates z are linearly interpolated.
 
-    Returns: the nodes, of shape (n_nodes,); for each estimate the index of the nearest node below
-    it, of shape (n,); and the weight of the next node in the interpolation, of shape (n,).
+    Returns: the nodes, of shape (n_nodes,); for each estimate the index of the largest node that is
+    not above it, of shape (n,); and the weight of the next node in the interpolation, of shape
+    (n,).
     """
     lattice = np.floor(z / _CELL)
     first = lattice.min(initial=0)
@@ -461,7 +463,10 @@ def _spread(
 
 
 def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
-    """Return smaller variances of the groups' totals, because the sum of all totals is known."""
+    """Reduce the variances of the groups' totals, because the sum of all totals is known.
+
+    variances: variances without this knowledge, of shape (n_groups,), like the result.
+    """
     return variances * (1 - partition.sizes() / len(partition.codes))
 
 
@@ -497,9 +502,10 @@ def _fit(
 def _tilted_priors(
     estimates: Estimates, first: _Direction, second: _Direction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the prior for each pair of coordinates, and the logarithm of its normalization.
+    """Return the prior of a group for each pair of its coordinates in two directions.
 
-    The normalization is the sum of the tilted probabilities, by which they are divided.
+    The top of this file defines coordinates and directions. The tilted probabilities of each prior
+    are divided by their sum. The logarithms of these sums are the second result.
     Shapes: -> priors (n_grid, s * t), logarithms (s, t).
     """
     theta = estimates.theta
@@ -547,8 +553,9 @@ def _posterior(
 ) -> tuple[np.ndarray, float]:
     """Return the posterior probabilities of each group's coordinates, and a log Bayes factor.
 
+    The top of this file defines coordinates. The Bayes factor compares the model that groups differ
+    with the model that groups do not differ.
     Shapes: log_likelihood (g, s, t) -> (g, s, t).
-    The Bayes factor compares the model that groups differ with the model that they do not differ.
     """
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=(1, 2), keepdims=True))
     first_priors = first.priors()  # (a, s)

@@ -142,7 +142,8 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 class QueryHints(NamedTuple):
     """The information that queries contain for the choice of a prior.
 
-    It is a list of partitions into groups, whether there is an order, and the k of `top_k`.
+    partitions: divisions of the categories into groups whose frequencies may differ.
+    ordered: whether neighboring categories may have similar frequencies. top: the k of `top_k`.
     """
 
     partitions: list[Partition]  # groups in which frequencies may differ
