@@ -223,7 +223,7 @@ def test_sensitivity_to_a_self_protective_no():
     assert len(design.sensitivity(estimate)) == 22
     with pytest.raises(ValueError, match="at least 0 and less than 1"):
         design.sensitivity(estimate, [1.0])
-    with pytest.raises(ValueError, match="one raw estimate"):
+    with pytest.raises(ValueError, match="a raw estimate with one row"):
         design.sensitivity(NormSub().fit_transform(estimate))
     again = ResponseDesign.crosswise(0.2).sensitivity(estimate, [0.0])
     assert again.estimate.tolist() == pytest.approx(estimate.values[0].tolist())

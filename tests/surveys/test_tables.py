@@ -334,7 +334,7 @@ def test_weights_give_users_to_tables():
     ]
     for bad, message in (
         ({("a", "b"): 0}, "got 0"),
-        ({("a", "b", "c"): 2}, "got one for .'a', 'b'"),
+        ({("a", "b", "c"): 2}, "got the key .'a', 'b'"),
     ):
         with pytest.raises(ValueError, match=f"weights must map .*, {message}"):
             MarginalOracle(2.0, domains=DOMAINS, weights=bad).protocol()
