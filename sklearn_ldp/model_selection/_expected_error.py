@@ -288,7 +288,7 @@ def _mean_of_pairs(products: np.ndarray) -> float:
 def _posterior(moments: _Moments, *, has_likelihood: bool) -> ExpectedError:
     """Return the mean and the 80 % range of the posterior distribution of the error.
 
-    has_likelihood: Whether the data are used. If False, the prior is used only.
+    has_likelihood: Whether the data are used. If False, only the prior is used.
     """
     undetected = 1 / (1 / np.sqrt(moments.noise_variance) + 1 / moments.natural)
     own_bias = max(moments.divergence - moments.spread, 0.0)

@@ -147,7 +147,7 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     def _limit(
         self, cv_results: Mapping[str, Any], metric: str, best: int, smallest: float
     ) -> float:
-        """Return the limit for the error.
+        """Return the largest error with which a candidate may be chosen.
 
         metric: name of the score. best, smallest: index and error of the candidate with the
         smallest error.

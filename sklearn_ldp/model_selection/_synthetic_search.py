@@ -45,7 +45,11 @@ _ENOUGH_WITH_QUERIES = 50_000  # the same if a candidate uses the queries, which
 
 
 class _Demand(NamedTuple):
-    """How much smaller the error of a candidate must be so that it is chosen over the default."""
+    """The condition under which another candidate is chosen instead of the default.
+
+    The error of the candidate, divided by the error of the default, must be smaller than `ratio`.
+    `n_standard_errors` standard errors are added to this quotient first.
+    """
 
     ratio: float  # of the errors, which must be smaller
     n_standard_errors: float  # by which the ratio must be smaller

@@ -22,9 +22,9 @@ _NARROW = 1e-2  # of the noise: standard deviation of the prior if noise dominat
 
 
 class PowerLaw:
-    """The family of power-law priors: the probability of k is proportional to k**-exponent, k >= 1.
+    """The family of power-law priors of a true count.
 
-    k is a count of users, from 1 to n.
+    The probability of a count k from 1 to n is proportional to k**-exponent.
     """
 
     names = ("exponent",)

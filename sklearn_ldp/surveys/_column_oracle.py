@@ -271,7 +271,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
 
     @property
     def oracles_(self) -> dict[Any, BaseOracle]:
-        """The unfitted oracle of each column, by the name of the column."""
+        """A dict from the name of each column to its unfitted oracle."""
         state = self._fitted("oracles_")
         domain: Any = state.protocol.domain
         return type(self)(**state.parameters)._oracles(domain)

@@ -38,7 +38,10 @@ def subsets(columns: Subset) -> Iterator[Subset]:
 
 @dataclass(frozen=True, eq=False)
 class Block(Tagged, tag="block"):
-    """A group of tables with the same shape, so that their arrays can be stacked."""
+    """A group of tables whose columns have the same numbers of categories.
+
+    The arrays of such tables can be stacked.
+    """
 
     shape: tuple[int, ...]  # number of categories of each column
     columns: np.ndarray  # (n_tables, len(shape)): positions of the columns of each table
@@ -120,9 +123,11 @@ class Components(Tagged, tag="components"):
         return other
 
     def _weights(self, block: Block, shape: tuple[int, ...]) -> np.ndarray:
-        """Return, for each table of a block, the precision of its estimate of one component.
+        """Return the precisions with which the tables of a block estimate one component.
 
-        shape: the shape of the component, which is the number of categories of each of its columns.
+        A component is an additive part of tables, see the top of this file.
+        shape: number of categories of each column of the component. Returns: one precision for each
+        table of the block.
         """
         return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
 

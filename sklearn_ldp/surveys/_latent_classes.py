@@ -317,7 +317,8 @@ def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
     """Return the noisy tables of one and two columns to which the model is fitted.
 
-    Tables of more columns are replaced by tables of two columns, computed from the components.
+    Tables of more columns are replaced by tables of two columns.
+    components: the components of all tables, from which tables of two columns are computed.
     """
     sizes = tables.sizes
     views = tables.views

@@ -333,9 +333,10 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @classmethod
     def crosswise(cls, p: float) -> Self:
-        """Return the crosswise model: are the answers to two questions the same or different?
+        """Return the crosswise model: respondents state whether two answers are the same.
 
         One question is sensitive and the other is harmless, such as a question about a birthday.
+        The response is "same" if the answers to both questions are the same, otherwise "different".
 
         Parameters
         ----------
@@ -354,10 +355,11 @@ class ResponseDesign(Tagged, tag="response-design"):
 
     @classmethod
     def triangular(cls, p: float) -> Self:
-        """Return the triangular model: does the respondent have at least one of two traits?
+        """Return the triangular model: respondents state whether they have one of two traits.
 
-        One trait is sensitive and the other is harmless. The design is not private, because the
-        response "neither" reveals that the respondent does not have the sensitive trait.
+        One trait is sensitive and the other is harmless. The response is "at least one" or
+        "neither". The design is not private, because "neither" reveals that the respondent does not
+        have the sensitive trait.
 
         Parameters
         ----------

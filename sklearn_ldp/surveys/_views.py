@@ -40,7 +40,7 @@ class TableView(Tagged, tag="table-view"):
 
     @property
     def population_noise(self) -> Noise:
-        """The noise of the reports, plus the error of drawing its users from a population."""
+        """The noise of the reports, plus the error of sampling users from a population."""
         return self.noise.of_reports().of_population()
 
     @cached_property
@@ -79,11 +79,11 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return `2 ** -order` for each even cell of a table of binary columns, and minus this for odd.
+    """Return the contribution of a Fourier coefficient of 1 to each cell of a table.
 
-    A cell is even if an even number of its columns has the second category. Multiplied by a Fourier
-    coefficient, these numbers are the contribution of the coefficient to the table.
-    order: number of columns. Shapes: -> (2 ** order,).
+    The table has `order` binary columns. The contribution is `2 ** -order` if an even number of
+    columns has the second category in this cell, and minus this number otherwise.
+    Shapes: -> (2 ** order,).
     """
     return reduce(np.kron, [[0.5, -0.5]] * order, np.ones(1))
 
@@ -123,7 +123,11 @@ def combined_tables(
 
 @dataclass(eq=False)
 class TableLaw(Uncached, tag="table-law"):
-    """The noise of a table that is the best linear combination of independent views."""
+    """The noise of a table that is computed from several views.
+
+    A view is the raw estimate of a table or parity from the users who were asked about it. The
+    table is the best linear combination of the views, whose errors are independent.
+    """
 
     # An answer is a sum over the views, and its variance is the sum of the variances of the views.
     # These depend on the frequencies of the views' own cells, which the best tables provide.

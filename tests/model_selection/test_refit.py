@@ -85,7 +85,7 @@ LEAST = "no candidate with a finite error of at most 0.5: the smallest error is 
         (
             {},
             {"params": MIXED},
-            r"needs a number as 'epsilon' for each candidate, got \[1, None, 1, None\]",
+            r"number as 'epsilon' for each candidate, got \[1, None, 1, None\]",
         ),
         ({"epsilon": "oracle__epsilon"}, {}, r"one of \['epsilon'\], got 'oracle__epsilon'"),
         ({}, {}, "needs at least 2 folds .* got 1"),

@@ -260,14 +260,14 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ({"postprocessors": {"NormSub": {"alpha": [1]}}}, "Invalid parameter 'alpha'"),
         (
             {"postprocessors": [Base(), Base()]},
-            "entry in postprocessors, and all entries need different names",
+            "in postprocessors, and all entries need different names",
         ),
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got numbers with the sum 1.1"),
         ({"frequencies": {"mine": [0.5, -0.5]}}, "frequencies of 'mine'"),
         ({"frequencies": [0.5, 0.5], "n_samples": None}, "Pass n_samples="),
         (
             {"frequencies": ["a", "b", "a"]},
-            "one number for each category, got values that are not numbers",
+            "for each category, got values that are not numbers",
         ),
         ({"n_samples": 0}, "positive integers as n_samples"),
         ({"n_samples": 1.5}, "positive integers as n_samples"),

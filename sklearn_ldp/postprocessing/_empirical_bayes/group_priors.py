@@ -132,25 +132,28 @@ def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.
 
 # -- groups -----------------------------------------------------------------------------------
 def _size(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the function of the frequency theta for the direction "size", of shape (n_theta,).
+    """Return a number from 0 to 1 for each frequency theta, which increases with the frequency.
 
-    This direction makes the frequencies of a group larger or smaller. top: the largest frequency.
+    A coordinate times these numbers is added to the logarithms of prior probabilities. The
+    frequencies of a group thereby become larger or smaller. top: the largest frequency.
     """
     return np.arcsinh(np.clip(theta, 0, top)) / np.arcsinh(top)
 
 
 def _nonempty(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the function of the frequency theta for the direction "nonempty", of shape (n_theta,).
+    """Return 1 for each frequency theta that is not practically 0, and 0 for all others.
 
-    This direction changes how many categories of a group have users.
+    A coordinate times these numbers is added to the logarithms of prior probabilities. This changes
+    how many categories of a group have users.
     """
     return (theta > _EMPTY).astype(np.float64)
 
 
 def _middle(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the function of the frequency theta for the direction "middle", of shape (n_theta,).
+    """Return a number from 0 to 1 for each frequency theta, which is largest in the middle.
 
-    This direction changes how many categories of a group are neither empty nor very frequent.
+    A coordinate times these numbers is added to the logarithms of prior probabilities. This changes
+    how many categories of a group are neither empty nor very frequent.
     """
     t = _size(theta, top)
     return 4 * t * (1 - t)
@@ -215,7 +218,11 @@ _FAMILIES = ((_FACTOR, _SHARE), (_FACTOR, _SHAPE), (_SIZE, _SHAPE))
 
 @dataclass(frozen=True, eq=False)
 class GroupFit:
-    """The result of `fit_groups`: posterior means under priors that may differ between groups."""
+    """The result of `fit_groups`.
+
+    It contains the posterior means under priors that may differ between groups, the posterior
+    variances of the groups' totals, and the weights of the models.
+    """
 
     means: np.ndarray  # (d,): posterior means
     # (n_groups,): for each partition, posterior variances of the sums over its groups.
@@ -287,7 +294,7 @@ class Estimates:
         """Return a sparse matrix of shape (n_groups, n_nodes).
 
         The product of this matrix and the values of a function at the nodes is, for each group, the
-        sum of the interpolated function over the group's estimates up to `_NEAR`.
+        sum of the interpolated function over the group's estimates up to `_NEAR` noise levels.
         """
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
@@ -299,8 +306,8 @@ class Estimates:
         """Return the posterior means of all categories, of shape (d,), by interpolation.
 
         at_nodes: the posterior means of an observation at each node under the prior of each group,
-        of shape (n_nodes, n_groups). Estimates above `_NEAR` have their means under the common
-        prior.
+        of shape (n_nodes, n_groups). For estimates above `_NEAR` noise levels, the means under the
+        common prior are returned.
         """
         result = self.means.copy()
         group = partition.codes[self.is_near]
@@ -310,7 +317,7 @@ class Estimates:
         return result
 
     def far_members(self, partition: Partition) -> Partition:
-        """Return the groups of the estimates above `_NEAR`, as a partition of these estimates.
+        """Return the groups of the estimates above `_NEAR` noise levels, as a Partition.
 
         A group of this partition may be empty.
         """
@@ -535,9 +542,10 @@ def _with_far_members(
 ) -> np.ndarray:
     """Return the log-likelihood of all estimates of each group, for each pair of coordinates.
 
-    near: the log-likelihood of the estimates up to `_NEAR`. The estimates above `_NEAR` are added:
-    such an estimate nearly equals its frequency, so its likelihood changes by the same factor as
-    the prior probability of this frequency.
+    The top of this file defines coordinates.
+    near: the log-likelihood of the estimates up to `_NEAR` noise levels. The log-likelihood of the
+    larger estimates is added. A large estimate nearly equals its frequency, so its likelihood
+    changes by the same factor as the prior probability of this frequency.
     Shapes: near (g, s, t), log_totals (s, t) -> (g, s, t).
     """
     far = estimates.far_members(partition)

@@ -116,7 +116,11 @@ class Grouped:
 
 
 def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
-    """Improve one row by priors that differ between groups and, if `ordered`, by a smooth curve."""
+    """Improve one row by priors that differ between groups and, if `ordered`, by a smooth curve.
+
+    row: the row, with the common prior of all categories. Returns: the improved estimate, as an
+    instance of Grouped.
+    """
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
