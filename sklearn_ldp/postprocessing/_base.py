@@ -458,7 +458,7 @@ class BasePostProcessor(
             raise ValueError(
                 f"{type(self).__name__} is for frequencies that sum to 1, but the frequencies of "
                 f"this estimate {why}. Use BasePos(), BaseCut(), NPMLE(simplex=False) or "
-                "EmpiricalBayes(simplex=False), or let HeldOutSearch() choose."
+                "EmpiricalBayes(simplex=False), or HeldOutSearch(), which chooses one of them."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             _check_n_features(self, X, reset=False)

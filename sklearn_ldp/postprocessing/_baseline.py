@@ -18,7 +18,10 @@ _Level = TypeVar("_Level", float, np.ndarray)
 
 
 def base_pos(F: ArrayLike) -> np.ndarray:
-    """Set negative estimates to 0 (Base-Pos of Wang et al., NDSS 2020).
+    """Set negative estimates to 0 (Base-Pos).
+
+    This is a method of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------
@@ -34,7 +37,10 @@ def base_pos(F: ArrayLike) -> np.ndarray:
 
 
 def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Set estimates below a threshold to 0 (Base-Cut of Wang et al., NDSS 2020).
+    """Set estimates below a threshold to 0 (Base-Cut).
+
+    This is a method of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------

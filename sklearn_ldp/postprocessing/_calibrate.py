@@ -190,7 +190,8 @@ def _fit_moments(family, counts, noise, n_samples, name):
     """Return the parameters of one row for the fit method "mean-variance".
 
     With these parameters, the prior has the mean and the variance of the true counts, which are
-    estimated from the row's estimated counts. If no parameters do, warn and return a substitute.
+    estimated from the row's estimated counts. If there are no such parameters, warn and return a
+    substitute.
     """
     d = len(counts)
     if isinstance(family, PowerLaw):

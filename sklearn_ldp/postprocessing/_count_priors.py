@@ -106,7 +106,7 @@ class Known:
         return self.distribution
 
     def prior(self, theta, n_samples):
-        """Return the distribution as a prior on the counts 0 .. n."""
+        """Return the user's distribution, restricted to the counts 0 .. n, as a CountPrior."""
         # A continuous prior gives whole numbers probabilities proportional to its densities at
         # these numbers. If a density is infinite, the probability within a half is used instead.
         frozen = self.distribution  # discrete if it has a `pmf`

@@ -151,7 +151,10 @@ class _Model(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The matrix ``basis @ mixing``, which maps coefficients to logarithms of frequencies."""
+    """The factors of the matrix ``basis @ mixing`` of a model.
+
+    The matrix maps the coefficients of the model to the logarithms of the frequencies.
+    """
 
     basis: sparse.csr_array  # (d, n_basis)
     mixing: np.ndarray  # (n_basis, n_coefficients)

@@ -177,9 +177,10 @@ class PairTables:
 
 
 class ClassFit:
-    """Several mixtures of classes, and a method that fits them to noisy tables.
+    """Several mixtures of classes of users, and a method that fits them to noisy tables.
 
-    The frequencies of the single columns are assumed to be known.
+    Within a class, the columns are independent. The frequencies of the single columns are assumed
+    to be known.
     """
 
     # The log odds of a category in a class are its log odds in the column plus a parameter. The

@@ -241,9 +241,9 @@ class _PairDerivative:
     dependence_divergence: float  # sum of the derivatives of `dependence` over the cells
 
     def divergence(self, factor: float) -> float:
-        """Return the sum of the cells' derivatives in the model with reduced dependence.
+        """Return the sum of the derivatives of all cells with respect to their observed values.
 
-        factor: the factor by which the dependence between the columns is multiplied.
+        factor: the factor by which the dependence between the columns is multiplied first.
         """
         return self.independent_divergence + factor * self.dependence_divergence
 

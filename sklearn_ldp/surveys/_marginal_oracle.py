@@ -579,7 +579,7 @@ def compare_methods(
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
-    """Return the TableView of each question that has users.
+    """Return a TableView (a raw estimate with its noise) for each question that users answered.
 
     estimates: for each of these questions, its number, the estimated frequencies of its answers,
     and their noise.
@@ -608,5 +608,8 @@ def _asks_for_parities(survey: Any) -> bool:
 
 
 def _joint_view(domain: RecordDomain, columns: Subset) -> QuestionView:
-    """Return the QuestionView of a question that asks for the combination of values in columns."""
+    """Return the QuestionView of a question for the user's combination of values in some columns.
+
+    columns: the positions of the columns.
+    """
     return QuestionView.joint(columns, [domain.sizes[j] for j in columns])

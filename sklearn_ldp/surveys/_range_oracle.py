@@ -253,7 +253,7 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
     def _precisions(self) -> list[float]:
-        """For each level, the inverse variance of the estimate of a bin, under uniform frequencies."""
+        """For each level, the inverse variance of a bin's estimate, under uniform frequencies."""
         precisions = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             drawing = 1 / channel.n_categories  # the variance of drawing users, in each direction
@@ -507,7 +507,10 @@ class GridChannel(TreeChannel, tag="grid-channel"):
 
     @property
     def rectangle_variance(self) -> float:
-        """The mean variance of random rectangles, per user and under uniform frequencies."""
+        """The variance of the total of a rectangle of cells, times the number of users.
+
+        It is the mean over all rectangles, under uniform frequencies.
+        """
         left, right, precision = self._waves
         variances = 1 / precision
         variances[0, 0] = 0.0  # of the whole, which is known

@@ -222,7 +222,7 @@ class ResponseDesign(Tagged, tag="response-design"):
         if estimate.shape != (1, mechanism.n_categories) or not estimate.is_raw:
             raise ValueError(
                 "ResponseDesign.sensitivity needs a raw estimate with one row. Pass the "
-                f"`estimate_` of this design's oracle, got {estimate!s}".partition("\n")[0]
+                f"`estimate_` of this design's oracle instead of {estimate!s}".partition("\n")[0]
             )
         if estimate.oracle is not None:  # otherwise the design of the estimate is unknown
             integers = getattr(estimate.oracle.protocol().mechanism, "integers", None)

@@ -418,7 +418,7 @@ class TableSet(EstimateSet, tag="table-set"):
         return self[self._pair_name(first, second)]
 
     def _pair_name(self, first: Any, second: Any) -> tuple:
-        """Return the name of the table of two columns."""
+        """Return the name of the table of two columns, or raise ValueError if there is none."""
         name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
             tables = ", ".join(map(repr, self._parts))
