@@ -186,7 +186,7 @@ _TASK = 100_000  # frequencies that a task post-processes, in about a tenth of a
 
 _PARAGRAPHS = {
     "n_jobs": """n_jobs : int, default=None
-    Number of joblib workers. It does not change the result.""",
+    Number of joblib workers. The result does not depend on this number.""",
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
@@ -198,7 +198,7 @@ _PARAGRAPHS = {
     and the search are printed as a table with the best candidate first. In this table, "+-" is the
     standard error of the mean score. It does not include the noise of the estimate.""",
     "best": """best_index_ : int
-    Row of the chosen candidate.
+    Index of the chosen candidate in the arrays of `results_`.
 best_params_ : dict
     Parameters of the chosen candidate.
 best_score_ : float

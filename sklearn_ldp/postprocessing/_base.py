@@ -36,14 +36,15 @@ _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
 # %(noise_model)s otherwise.
 NOISE_PARAGRAPHS = {
     "noise": """noise : float or NoiseModel, default=None
-    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
-    not have been post-processed before. A number is the noise level, the standard error at
-    frequency 0, which is then assumed for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such
-    as ``oracle.noise_``, also contains the growth of the variance with the frequency.""",
+    The noise of the estimate. If None, the noise that the FrequencyEstimate contains is used. The
+    estimate must then be raw: no post-processor may have changed it. A number is the noise level,
+    which is the standard error at frequency 0, and is used as the standard error of all
+    frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, also contains the
+    growth of the variance with the frequency.""",
     "noise_model": """noise : NoiseModel, default=None
-    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
-    not have been post-processed before. For a plain array, pass a
-    :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number of users; a noise level
+    The noise of the estimate. If None, the noise that the FrequencyEstimate contains is used. The
+    estimate must then be raw: no post-processor may have changed it. For a plain array, pass a
+    :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number of users. A noise level
     alone is not sufficient.""",
 }
 

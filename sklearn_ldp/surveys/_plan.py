@@ -237,10 +237,11 @@ def best_plans(request: TableRequest) -> list[TablePlan]:
 
 
 def column_share(index: float) -> float:
-    """Return the proportion of users who are asked for a single column if it is chosen by "auto".
+    """Return the proportion of users for ``column_share="auto"`` of MarginalOracle.
 
-    All other users are asked for a table. index: the expected squared error of a table, from
-    `TableRequest.noise_index`. The proportion grows with this error.
+    These users are asked for a single column, and all other users for a table.
+    index: the expected squared error of a table, from `TableRequest.noise_index`. The proportion
+    grows with this error.
     """
     # If tables are so noisy that a model can hardly detect dependence, most users are asked for
     # single columns. Otherwise all users are asked for tables. One half is worse than both. The

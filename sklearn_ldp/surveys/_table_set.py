@@ -306,9 +306,10 @@ class TableSet(EstimateSet, tag="table-set"):
         return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
 
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
-        """Return the positions of the allowed categories, by the position of their column.
+        """Convert conditions to positions.
 
-        conjunction: the conditions, as for `answer`.
+        conjunction: the conditions, as for `answer`. Returns: a dict from the position of each
+        column with a condition to the positions of its allowed categories.
         """
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(

@@ -221,10 +221,11 @@ class TableLaw(Uncached, tag="table-law"):
         return math.prod(self._sizes[j] for j in columns)
 
     def _shared_components(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
-        """Return the components of several tables over `columns` that this table also has.
+        """Return those components of several tables over `columns` that this table also has.
 
-        rows: the cells of the tables, of shape (n_rows, n_cells).
-        Returns: a dict from the columns of each component to an array of the n_rows components.
+        `_components.py` defines components. rows: the cells of the tables, of shape (n_rows,
+        n_cells). Returns: a dict from the columns of each component to an array of the n_rows
+        components.
         """
         cells = rows.reshape(-1, *(self._sizes[j] for j in columns))
         components = {}
@@ -257,7 +258,8 @@ class TableLaw(Uncached, tag="table-law"):
     def pull(self, rows: Any) -> list[np.ndarray]:
         """Convert the weights of queries on the table to weights on the cells of each view.
 
-        The weighted sum of all views is the answer to the query on the table.
+        The answer to a query is the weighted sum over the cells of all views. A view is the raw
+        estimate of a table or parity from the users who were asked about it.
         Shapes: rows (n_queries, d) or (d,) -> for each view (n_queries, n_cells) or (n_cells,).
         """
         dense = rows.toarray() if sparse.issparse(rows) else rows
