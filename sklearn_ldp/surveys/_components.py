@@ -109,7 +109,6 @@ class Components(Tagged, tag="components"):
         """Estimate the components (additive parts) from new values of the same tables.
 
         Return a new Components object.
-
         values: the cells of each table in C order, of shape (n_cells,).
         """
         other = copy.copy(self)
@@ -146,8 +145,8 @@ class Components(Tagged, tag="components"):
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
         """Group the tables by shape.
 
-        Return a list with two entries for each shape: the block of the tables with this shape, and
-        the list of their components from `_block_components`.
+        Return a list with one pair for each shape. The pair contains the block of the tables with
+        this shape, and the list of their components from `_block_components`.
         """
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):

@@ -168,8 +168,8 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
     """Return the TreeChannel of a domain.
 
     The bins of each level are 4 times as wide as the bins of the next level. The bins of the last
-    level are the categories. Each level has the most accurate mechanism among those with short
-    reports.
+    level are the categories. Each level has the most accurate mechanism whose reports need few
+    bits.
     """
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
@@ -179,7 +179,7 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 def short_channel(epsilon: float, n_cells: int) -> Any:
-    """Return the most accurate channel for n_cells categories among channels with short reports."""
+    """Return the most accurate channel for n_cells categories whose reports need few bits."""
     short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
     return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 
@@ -551,7 +551,7 @@ def grid_channel(
     """Return the GridChannel with one level for each pair of widths.
 
     widths: the sizes of a level's blocks, in cells along both axes. shares: the relative numbers of
-    users of the levels. Each level has the most accurate channel among those with short reports.
+    users of the levels. Each level has the most accurate channel whose reports need few bits.
     """
     levels = [short_channel(epsilon, shape[0] // x * (shape[1] // y)) for x, y in widths]
     return GridChannel(levels, shares_over_2_64(shares), shape, widths)
