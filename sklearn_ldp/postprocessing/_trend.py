@@ -190,8 +190,9 @@ def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> 
 def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.ndarray) -> float:
     """Return an unbiased estimate of the squared error that the values have after NormSub.
 
-    F: the raw rows. variance: their variances. spread: the variances of the values, where a value
-    has the weight spread / variance on its own raw entry. All arrays have the shape (n_rows, d).
+    F: the raw rows. variance: the variances of the raw rows. spread: the variances of the values.
+    Each value is a weighted mean of raw rows, in which the row of the value itself has the weight
+    spread / variance. All arrays have the shape (n_rows, d).
     """
     # A smoothed value has the weight spread / variance on its own row (see `smooth_risk`).
     result = norm_sub(values)

@@ -264,7 +264,7 @@ def test_other_and_damaged_files_are_refused_and_kept(tmp_path):
         ),
         ({"frequencies": [0.5, 0.6]}, "sum to 1, got numbers with the sum 1.1"),
         ({"frequencies": {"mine": [0.5, -0.5]}}, "frequencies of 'mine'"),
-        ({"frequencies": [0.5, 0.5], "n_samples": None}, "Pass n_samples="),
+        ({"frequencies": [0.5, 0.5], "n_samples": None}, "needs n_samples, because"),
         (
             {"frequencies": ["a", "b", "a"]},
             "for each category, got values that are not numbers",

@@ -178,6 +178,7 @@ class _Direction:
     def tilts(self, theta: np.ndarray, top: float) -> np.ndarray:
         """Return the logarithms of the factors by which the prior probabilities are multiplied.
 
+        The factors depend on the frequency and on the coordinate of the group.
         Shapes: theta (n_theta,) -> (n_theta, n_coordinates).
         theta: the frequencies of the prior. top: the largest frequency.
         """
