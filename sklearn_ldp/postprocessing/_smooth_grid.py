@@ -186,10 +186,7 @@ def _with_coarse_reports(spiky: _Spiky, cells: np.ndarray, precision: _Precision
 
 
 def _solved(times: Any, right: np.ndarray) -> np.ndarray:
-    """Solve a positive definite linear system approximately by conjugate gradients.
-
-    times: function that multiplies a vector by the matrix. right: the right side of the system.
-    """
+    """Solve a positive definite system by conjugate gradients."""
     step, rest = np.zeros_like(right), right.copy()
     move, square = rest.copy(), float(np.sum(rest * rest))
     least = 1e-4 * square
@@ -311,11 +308,9 @@ class _Precision:
         return scaled
 
     def unexplained(self, rest: np.ndarray) -> np.ndarray:
-        """Return the part of residuals that is too large for noise.
+        """Return the part of residuals that is no noise, by shrinkage of bands of resolution.
 
-        The residuals are split into bands of resolution. Each band is multiplied by a factor from 0
-        to 1, which is 0 if noise alone explains the band.
-        Shapes: rest (n_x, n_y) -> (n_x, n_y).
+        Shapes: rest (n_x, n_y) -> the same.
         """
         # The finest waves are left out, because their noise would make cells negative.
         # Residuals of a good fit have squares with the sum `size`, up to its standard deviation.
@@ -380,11 +375,7 @@ class _Data:
         return scales
 
     def model(self, penalty: float, field: tuple[int, float], start: np.ndarray) -> _Mode:
-        """Return the posterior mode of a smooth model, and its log marginal likelihood.
-
-        penalty, field: the parameters of the model, see `_scales`. start: the coefficients with
-        which the search for the mode begins.
-        """
+        """Return the mode of a model, from the coefficients of another one."""
         scales = self._scales(penalty, field)
         z = np.divide(start, scales, out=np.zeros_like(start), where=scales > 0)
         z, top, f = self._mode(z, scales)
@@ -393,11 +384,7 @@ class _Data:
         return _Mode(penalty, f, evidence, z * scales)
 
     def _mode(self, z: np.ndarray, scales: np.ndarray) -> Any:
-        """Find the posterior mode by Fisher's scoring, starting at z.
-
-        z: the coefficients, divided by their prior standard deviations `scales`. Returns: the mode,
-        its log-posterior, and its frequencies.
-        """
+        """The mode, its log-posterior and its frequencies, by Fisher's scoring."""
         top, f, gradient = self._ascent(z, scales)
         for _ in range(_MOST_STEPS):
             step, rise = self._step(gradient, f, scales)
@@ -423,10 +410,7 @@ class _Data:
         return -0.5 * off - 0.5 * float(np.sum(z * z)), f, gradient
 
     def _step(self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray) -> Any:
-        """Return one step of Fisher's scoring, and the expected increase of the log-posterior.
-
-        The linear system is solved by conjugate gradients.
-        """
+        """The step of Fisher's scoring by conjugate gradients, and the rise that it promises."""
 
         def times(move: np.ndarray) -> np.ndarray:
             change = f * self._cells(scales * move)
@@ -439,7 +423,7 @@ class _Data:
         return step, float(np.sum(step * gradient))
 
     def _curvature(self, f: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """Return minus the expected Hessian of the log-posterior, of shape (n_waves, n_waves)."""
+        """The curvature of the log-posterior, of shape (n_waves, n_waves)."""
         rows, columns = np.unravel_index(self._kept, self.shape)
         waves = self._left[rows, :, None] * self._right[columns, None, :]
         waves *= f

@@ -57,11 +57,12 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     drawn with public randomness. All levels have the same probability. The estimate is the best
     linear combination of all levels (generalized least squares in a tree).
 
-    Over a :meth:`~sklearn_ldp.Domain.grid` each user is asked for a cell, a strip or a block of
-    cells, or for one of both numbers alone. Of several splits of the users, the oracle chooses the
-    split with the smallest expected error of random rectangles under equal frequencies. The
-    estimate is the best linear combination of all reports. `strategy` has no effect then. Strips
-    and blocks need an even number of bins of both numbers.
+    The cells of a :meth:`~sklearn_ldp.Domain.grid` are pairs of bins of two numbers. Over a grid,
+    each user is asked for a cell, for a strip or a larger block of cells, or for the bin of one of
+    the two numbers. The proportions of users who are asked for each of these minimize the expected
+    error of random rectangles under equal frequencies, among several possibilities. The estimate is
+    the best linear combination of all reports. `strategy` has no effect. Strips and larger blocks
+    are only used if both numbers have an even number of bins.
 
     The estimate is unbiased, and all answers to linear queries have confidence intervals. With
     fewer bins there is less noise: 64 bins instead of 256 reduce the variance of a prefix by 40 %.
@@ -83,9 +84,9 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000 expected users,
         and otherwise "tree".
     expected_n_users : int or None, default=None
-        Expected number of users, which is required for "auto". Specify it before any data are
-        collected, because clients and servers must use the same number. Other strategies ignore
-        it.
+        Expected number of users. It is required for "auto", and has no effect with other
+        strategies. Choose this number before any data are collected, because clients and servers
+        must use the same number.
 
     %(attributes)s
 
