@@ -299,7 +299,7 @@ class BaseSearch(BasePostProcessor):
         fill_in(cls, **_PARAGRAPHS)
 
     def __str__(self) -> str:
-        """Return the repr of the search. After `fit`, the table of the results follows."""
+        """Return the repr of the search and, after `fit`, also the table of the results."""
         if not hasattr(self, "results_"):
             parts = getattr(self, "estimators_", {})
             return "\n\n".join([repr(self), *(f"{name}: {part}" for name, part in parts.items())])

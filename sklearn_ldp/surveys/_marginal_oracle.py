@@ -309,7 +309,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return with_columns if with_columns.n_empty <= max(plan.n_empty, MAX_RISK) else plan
 
     def _compared(self) -> list[TablePlan]:
-        """Return the plans of all methods, in the order of their errors, for `compare_methods`."""
+        """Return the plans that `compare_methods` compares, by ascending expected error."""
         self._check_parameters()
         request, _ = self._request(RecordDomain.declared(self.domains, "compare_methods"))
         return best_plans(request)

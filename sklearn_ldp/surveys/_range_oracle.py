@@ -180,7 +180,10 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 def short_channel(epsilon: float, n_cells: int) -> Any:
-    """Return the most accurate channel for n_cells categories whose reports need few bits."""
+    """Return the most accurate channel for n_cells categories.
+
+    Only channels whose reports need few bits are compared.
+    """
     short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
     return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 

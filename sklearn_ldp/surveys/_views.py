@@ -45,7 +45,7 @@ class TableView(Tagged, tag="table-view"):
 
     @cached_property
     def variance(self) -> float:
-        """The variance of the estimate per degree of freedom, under uniform frequencies."""
+        """The variance of this estimate per degree of freedom, if all frequencies are equal."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 

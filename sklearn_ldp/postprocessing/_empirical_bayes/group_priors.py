@@ -325,7 +325,7 @@ class Estimates:
         return Partition(partition.codes[~self.is_near], partition.names)
 
     def log_likelihood(self) -> float:
-        """Return the logarithm of the joint density of all estimates under the common prior."""
+        """Return the logarithm of the density of all estimates if all categories have one prior."""
         log = (self.moments(self.weights[:, None])[0] + self._tops)[:, 0]
         near = log[self._place] + self._beyond * (log[self._place + 1] - log[self._place])
         # A concave function lies above its chords; over many estimates that adds up.
