@@ -31,7 +31,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     value in this column, through an oracle for this column and with the whole privacy budget. With
     J columns, the noise of a column is as large as with J times fewer users. If each user reported
     all columns and split the budget between them, the noise would be as large as with a J times
-    smaller epsilon, which is usually larger.
+    smaller epsilon. With small budgets, the second noise is larger.
 
     If epsilon is large, it is more accurate to ask each user for several columns (`n_sampled`),
     with an equal part of epsilon for each. The reason is that the estimate of a column has an
@@ -62,9 +62,9 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         Importance of the errors of each column, as a positive number. Columns that are not in a
         mapping have the weight 1. If None, all columns have the same weight.
     n_sampled : int or "auto", default=1
-        Number of columns that each user is asked for. Each answer uses epsilon / n_sampled. With
-        "auto", the number has the minimum expected error under uniform frequencies, which is 1 for
-        epsilon up to 2.
+        Number of columns that each user is asked for. Each answer uses epsilon / n_sampled. "auto"
+        chooses the number with the smallest expected error under uniform frequencies. For epsilon
+        up to 2, this number is 1.
     strategy : {"sample", "split-budget"}, default="sample"
         With "sample", each user is asked for `n_sampled` columns. "split-budget" is for
         comparison: every user is asked for all columns, and epsilon is split between the columns
