@@ -77,8 +77,8 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     %(parameters)s
     strategy : {"tree", "square-wave", "auto"}, default="tree"
         The mechanism of the reports. "tree" is described above. "square-wave" accepts up to 2,048
-        bins. Each report is a bin, and bins near the user's own bin are more likely. In combination
-        with :class:`~sklearn_ldp.SmoothMLE`, "square-wave" is more accurate for means and standard
+        bins. Its reports are numbers. Numbers near the user's bin are more likely. Together with
+        :class:`~sklearn_ldp.SmoothMLE`, "square-wave" is more accurate for means and standard
         deviations, and with fewer than 3,000 users also for ranges, unless the distribution has
         narrow peaks. For ranges, the intervals of "square-wave" are twice as wide as the intervals
         of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000 expected users,

@@ -166,8 +166,11 @@ class TableSet(EstimateSet, tag="table-set"):
         values = self[name].values
         if len(values) == 1:
             return values[0]
-        content = f"{len(values)} estimates" if len(values) else "no users"
-        raise ValueError(f"The table {name!r} must have a single estimate, but it has {content}.")
+        content = f"{len(values)} estimates" if len(values) else "none because it has no users"
+        raise ValueError(
+            f"The table {name!r} must have exactly one estimate, got {content}. If there are "
+            "several, select one of them; if there is none, collect reports from more users."
+        )
 
     def crosstab(self, rows: Any, columns: Any, normalize: str = "all") -> DataFrame:
         """Return the table of two columns as a pandas DataFrame.
