@@ -507,5 +507,8 @@ def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
 
 
 def _domain_of_view(domain: RecordDomain, view: QuestionView) -> Domain:
-    """Return the domain of the answers to the question with this QuestionView."""
+    """Return the domain whose categories are the possible answers to a question.
+
+    view: the QuestionView of the question.
+    """
     return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)

@@ -221,8 +221,8 @@ class TableSet(EstimateSet, tag="table-set"):
         Parameters
         ----------
         conjunction : mapping of str to category or list of categories
-            The conditions, which a user must satisfy all. The mapping contains, for each column
-            with a condition, the allowed category or a list of allowed categories.
+            The conditions. The mapping contains, for each column with a condition, the allowed
+            category or a list of allowed categories. A user must satisfy all conditions.
         given : mapping of str to category or list of categories, default=None
             Additional conditions, as for `conjunction`. If they are passed, the frequency is a
             proportion of the users who satisfy them. If None, it is a proportion of all users.

@@ -338,6 +338,7 @@ class Estimates:
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three results for an observation at each node under each prior.
 
+        Nodes are the observations for which the likelihoods were computed.
         Shapes: priors (n_grid, n_priors) -> three arrays, each (n_nodes, n_priors).
         Returns: the logarithm of the marginal density of the observation, and the mean and the
         variance of the posterior.
