@@ -405,8 +405,8 @@ def _read_domain(domain: Any, where: str) -> Any:
         if "bins" not in domain or not set(domain) <= _BIN_KEYS:
             raise ValueError(
                 f'{where} must have the key "bins" and no other keys than "bounds", "clip", '
-                f'"integers", "labels", "missing" and "scale", got {shorten(domain)}. Rename or remove the '
-                "other keys."
+                f'"integers", "labels", "missing" and "scale", got {shorten(domain)}. Rename or '
+                "remove the other keys."
             )
         options = {key: value for key, value in domain.items() if key != "bins"}
         try:

@@ -1,4 +1,4 @@
-"""Searches for a post-processor, studies on known frequencies, and the choice of an epsilon."""
+"""Searches that choose a post-processor, simulations of errors, and the choice of an epsilon."""
 
 from ._base import candidate_name, default_candidates
 from ._expected_error import ExpectedError

@@ -1,4 +1,7 @@
-"""Base class of the searches, which compare the errors of candidates and fit the best one."""
+"""The base class of all searches.
+
+A search compares the errors of several post-processors, the candidates, and fits the best of them.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,12 @@ Candidates: TypeAlias = str | Sequence[PostProcessor] | Mapping[Any, Any]
 
 
 def default_candidates() -> list[BasePostProcessor]:
-    """Return the post-processors that suit any domain, with default parameters, simplest first.
+    """Return the post-processors that suit any domain, with their default parameters.
 
     Returns
     -------
     list of post-processors
-        The candidates of a search with ``candidates="all"``.
+        The candidates of a search with ``candidates="all"``, from the simplest to the most complex.
 
     Examples
     --------
@@ -51,37 +54,37 @@ def default_candidates() -> list[BasePostProcessor]:
 
 
 def candidates_knowing(queries: Queries | None) -> list[BasePostProcessor]:
-    """Return post-processors that may be able to use the queries; `knows` selects among them.
+    """Return the post-processors of the package that can use information from the queries.
 
     Parameters
     ----------
     queries : query set, (sparse) matrix of shape (n_queries, d) or None
-        The queries.
+        The queries of a search.
 
     Returns
     -------
     list of post-processors
-        Further candidates of a search with ``candidates="all"``.
+        A search with ``candidates="all"`` adds those of them whose method `knows` returns True.
     """
     return [pp.MonotoneCDF(), pp.EmpiricalBayes(queries=queries), pp.SmoothMLE()]
 
 
 def as_candidates(candidates: Candidates, name: str) -> list:
-    """Return the post-processors that a `candidates` parameter describes.
+    """Return the list of post-processors that the value of a parameter `candidates` specifies.
 
     Parameters
     ----------
     candidates : "all", list or dict
-        "all", a list of post-processors (or Pipelines of them), or a dict with a grid of
-        parameters for each class. A key is a class, or the name of a class of the package, as in
-        ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
+        "all", a list of post-processors (or of Pipelines of post-processors), or a dict with a grid
+        of parameters for each class. A key of the dict is a class, or the name of a class of the
+        package, as in ``{"NormSub": {}, MyOwn: {"weight": [0.05, 2]}}``.
     name : str
-        The class or function that error messages name.
+        The class or function for the error messages.
 
     Returns
     -------
     list of post-processors or Pipelines
-        The candidates; the list is not empty.
+        The candidates. The list is never empty.
 
     Raises
     ------
@@ -98,39 +101,39 @@ def as_candidates(candidates: Candidates, name: str) -> list:
     candidates = list(candidates)
     if not candidates:
         raise ValueError(
-            f"{name} needs at least one candidate, got none. Pass post-processors such as "
-            '[Base(), NormSub()], or candidates="all".'
+            f"{name} needs at least one candidate, got none. Pass a list of post-processors such "
+            'as candidates=[Base(), NormSub()], or candidates="all".'
         )
     for candidate in candidates:
         steps = _steps(candidate)
         odd = [step for step in steps if not isinstance(step, BasePostProcessor)]
         if odd or not steps:
             raise TypeError(
-                f"{name} chooses among post-processors (or Pipelines of them), got "
-                f"{odd[0] if odd else candidate!r} as a candidate. Pass instances such as "
-                "NormSub(), or Base(), which changes nothing."
+                f"{name} got the candidate {odd[0] if odd else candidate!r}, which is not an "
+                "instance of a post-processor. Pass instances such as NormSub(), or Pipelines of "
+                "such instances. To compare with the unchanged estimate, pass Base()."
             )
     return candidates
 
 
 def _steps(candidate: Any) -> list:
-    """Return the list of steps of a Pipeline, or a list with the post-processor itself."""
+    """Return the list of a Pipeline's steps. If `candidate` is no Pipeline, return [candidate]."""
     is_pipeline = isinstance(candidate, Pipeline)
     return [step for _, step in candidate.steps] if is_pipeline else [candidate]
 
 
 def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
-    """Return the post-processors among the candidates that process a whole set of estimates.
+    """Return the candidates that process all estimates of a set together, such as Consistent.
 
     Parameters
     ----------
     candidates : "all", list or dict
-        As for `as_candidates`; other objects than post-processors are ignored.
+        The candidates, as for `as_candidates`. Objects that are not post-processors are ignored.
 
     Returns
     -------
     list of post-processors
-        Candidates, or steps of the Pipelines among them.
+        All candidates, and all steps of candidate Pipelines, that process a set as a whole.
     """
     if isinstance(candidates, str | Mapping):  # these post-processors work part by part
         return []
@@ -139,15 +142,18 @@ def seeing_whole_sets(candidates: Candidates) -> list[BasePostProcessor]:
 
 
 def _grid(key: Any, grid: Any, name: str) -> list:
-    """Return one post-processor of a class for each combination of parameters in its grid."""
+    """Return a list with one post-processor for each combination of parameters in a grid.
+
+    key: the class of the post-processors, or its name. name: the name for error messages.
+    """
     from sklearn.model_selection import ParameterGrid  # slow to import, so only if needed
 
     known = exported_classes(pp, BasePostProcessor)
     is_class = isinstance(key, type) and issubclass(key, BasePostProcessor)
     if not is_class and key not in known:
         raise ValueError(
-            f"{name} got the unknown post-processor {key!r} in a grid. Pass a class derived from "
-            f"BasePostProcessor, or one of the names {', '.join(known)}."
+            f"{name} got the unknown post-processor {key!r} as a key of candidates=. Pass a class "
+            f"derived from BasePostProcessor, or one of the names {', '.join(known)}."
         )
     post_processor = key if is_class else known[key]
     # set_params refuses an unknown parameter and names the parameters of the class.
@@ -155,12 +161,12 @@ def _grid(key: Any, grid: Any, name: str) -> list:
 
 
 def candidate_name(candidate: BaseEstimator) -> str:
-    """Return a short name of a post-processor, or of a Pipeline of them.
+    """Return a short name of a post-processor or of a Pipeline of post-processors.
 
     Parameters
     ----------
     candidate : post-processor or Pipeline
-        The object to name.
+        The object whose name is returned.
 
     Returns
     -------
@@ -180,18 +186,19 @@ _TASK = 100_000  # frequencies that a task post-processes, in about a tenth of a
 
 _PARAGRAPHS = {
     "n_jobs": """n_jobs : int, default=None
-    Number of joblib workers. It does not change the result.""",
+    Number of joblib workers. The result does not depend on this number.""",
     "verbose": """verbose : int, default=0
     Whether to show the progress on stderr.""",
     "results": """results_ : dict of ndarray
-    One row per candidate, in columns as in `cv_results_` of scikit-learn: "candidate" (its name),
-    "params", "mean_test_score" (minus the mean error; larger is better), "std_test_score" and
-    "split0_test_score", .. (over the collections, splits or draws), "rank_test_score" (1 is
-    best). The dict and the search are printed as a table, best candidate first. In the table, "+-"
-    is the standard error over collections, splits or draws; it does not include the noise of the
-    estimate.""",
+    The scores of the candidates. Each array has one entry per candidate, as in `cv_results_` of
+    scikit-learn. "candidate" is the name of the candidate, and "params" are its parameters.
+    "split0_test_score", "split1_test_score" and so on are minus the errors in each simulated
+    collection, split or draw of noise, so larger is better. "mean_test_score" and "std_test_score"
+    are their means and standard deviations. "rank_test_score" is 1 for the best candidate. The dict
+    and the search are printed as a table with the best candidate first. In this table, "+-" is the
+    standard error of the mean score. It does not include the noise of the estimate.""",
     "best": """best_index_ : int
-    Row of the chosen candidate.
+    Index of the chosen candidate in the arrays of `results_`.
 best_params_ : dict
     Parameters of the chosen candidate.
 best_score_ : float
@@ -202,7 +209,11 @@ best_estimator_ : post-processor
 
 
 class Case(NamedTuple):
-    """Input of a comparison: estimates to post-process, and frequencies to compare with."""
+    """One test of the candidates (post-processors) of a search.
+
+    Each candidate post-processes `estimate`. Its answers to `queries` are then compared with the
+    answers that are computed from `frequencies`.
+    """
 
     estimate: FrequencyEstimate
     frequencies: np.ndarray
@@ -210,20 +221,21 @@ class Case(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of values to post-process."""
+        """The number of values that each candidate must post-process in this case."""
         return self.estimate.values.size
 
 
 class Judgment(NamedTuple):
-    """The errors of a candidate on all cases.
+    """The errors of a candidate (post-processor) on all cases of a search.
 
     Parameters
     ----------
     errors : ndarray of shape (n_errors,)
-        The error of each row of each case.
+        The error of each row of each case. A case is one test of the candidates.
     answers : ndarray, dict of ndarray or None
-        The candidate's answers to the queries, or None if the choice does not depend on them. For a
-        set of estimates, a dict from the name of each estimate to its answers.
+        The candidate's answers to the queries, or None if the search does not need the answers to
+        choose a candidate. For a set of estimates, a dict from the name of each estimate to the
+        answers.
     """
 
     errors: np.ndarray
@@ -231,16 +243,17 @@ class Judgment(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The outcome of a search.
+    """The candidate that a search chooses, with the scores of all candidates.
 
     Parameters
     ----------
     results : SearchResults
-        The table of all candidates.
+        The scores of all candidates.
     chosen : int
-        Row of the chosen candidate in `results`.
+        Index of the chosen candidate in `results`.
     rule : str
-        A sentence that explains why the chosen candidate does not rank first; "" if it does.
+        A sentence that explains why the chosen candidate is not the candidate with the best score.
+        It is "" if no explanation is needed.
     """
 
     results: SearchResults
@@ -249,13 +262,15 @@ class Choice(NamedTuple):
 
 
 class BaseSearch(BasePostProcessor):
-    """Base of the searches over post-processors, which are post-processors themselves.
+    """Base class of searches that choose a post-processor. A search is also a post-processor.
 
-    A search judges all candidates on the same cases, and chooses one by their errors
-    (`_fit_process` and `_search`). A subclass defines `_make_cases`, `_judge` and `_choose`. It may
-    override `_refit` (if the result is not simply the estimate after the chosen candidate),
-    `_completed` (if the search has a parameter for the noise of the estimate), and
-    `_make_cases_of_set` (if the search can judge candidates that process whole sets).
+    A search computes the errors of all candidates on the same cases, and chooses one candidate by
+    these errors. A case is an estimate to post-process, together with frequencies with which the
+    result is compared. A subclass must define three methods: `_make_cases` returns the cases,
+    `_judge` returns the function that computes the errors of a candidate, and `_choose` chooses the
+    candidate. A subclass may override `_refit` (if the result is not the estimate after the chosen
+    candidate), `_completed` (if the search has a parameter for the noise of the estimate) and
+    `_make_cases_of_set` (if the search accepts candidates that process a whole set of estimates).
     """
 
     _parameter_constraints: dict = {
@@ -284,7 +299,7 @@ class BaseSearch(BasePostProcessor):
         fill_in(cls, **_PARAGRAPHS)
 
     def __str__(self) -> str:
-        """Return the repr of the search; after fit, also the table of results."""
+        """Return the repr of the search and, after `fit`, also the table of the results."""
         if not hasattr(self, "results_"):
             parts = getattr(self, "estimators_", {})
             return "\n\n".join([repr(self), *(f"{name}: {part}" for name, part in parts.items())])
@@ -302,21 +317,22 @@ class BaseSearch(BasePostProcessor):
 
     @property
     def expected_error_(self) -> Any:
-        """The expected root mean squared error of the answers, also if another metric was used.
+        """The expected root mean squared error of the answers, for any metric of the search.
 
-        An :class:`~sklearn_ldp.model_selection.ExpectedError` with the attributes `value`; `low`
-        and `high`, the ends of a range that contains the true error in about 80 % of settings; and
-        `raw`, the error of the raw estimate. The scores in `results_` are errors on simulated
-        users, or include the noise of held-out reports, so they are not errors to expect. For a
-        set, this is a dict from the name of each estimate to its ExpectedError.
+        The attribute is an :class:`~sklearn_ldp.model_selection.ExpectedError`. Its attribute
+        `value` is the expected error, `low` and `high` are the ends of a range that contains the
+        true error in about 80 % of settings, and `raw` is the expected error of the raw estimate.
+        The scores in `results_` are not estimates of the true error, because they are errors on
+        simulated users, or include the noise of held-out reports. After a fit to a set, this
+        attribute is a dict from the name of each estimate to its ExpectedError.
         """
         check_is_fitted(self, "estimate_")
         if isinstance(self.estimate_, EstimateSet):
             if not hasattr(self, "estimators_"):
                 raise AttributeError(
                     f"{type(self).__name__} has no expected_error_ because one candidate was "
-                    "chosen for a whole set. To get it, fit the search to a single estimate of the "
-                    "set, such as estimates['age']."
+                    "chosen for a whole set of estimates. To get the expected error of an "
+                    "estimate, fit the search to this estimate only, such as estimates['age']."
                 )
             return {name: search.expected_error_ for name, search in self.estimators_.items()}
         fitted, error = self._expected
@@ -331,15 +347,15 @@ class BaseSearch(BasePostProcessor):
     @property
     @abstractmethod
     def _error_name(self) -> str:
-        """The label of the errors on the axis of a plot."""
+        """The label of the axis that shows the errors in a plot of the results."""
 
     # -- the search -----------------------------------------------------------------------------
     def _fit_process(self, estimate):
         candidates = as_candidates(self.candidates, type(self).__name__)
         if estimate.shape[1] < 2:
             raise ValueError(
-                f"{type(self).__name__} got an estimate of 1 feature(s), i.e. one category, whose "
-                "frequency is always 1. Pass an estimate of at least two categories."
+                f"{type(self).__name__} got an estimate with 1 feature(s), which is one category, "
+                "and its frequency is always 1. Pass an estimate with at least two categories."
             )
         with each_warning_once():
             cases = self._make_cases(estimate)
@@ -349,7 +365,10 @@ class BaseSearch(BasePostProcessor):
             return self._search(candidates, cases, estimate)
 
     def _search(self, candidates: list, cases: list, estimate: Any) -> Any:
-        """Judge the candidates, choose the best, and return the estimate (or set) after it."""
+        """Compute the errors of the candidates, choose one, and return the processed estimate.
+
+        estimate: the estimate or set of estimates that the chosen candidate post-processes.
+        """
         judgments = self._judge_each(candidates, cases, self._judge(estimate))
         choice = self._choose(candidates, judgments, cases, estimate)
         is_raw = [isinstance(candidate, pp.Base) for candidate in candidates]
@@ -360,22 +379,32 @@ class BaseSearch(BasePostProcessor):
 
     @abstractmethod
     def _make_cases(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Return the cases on which candidates are judged; raise errors before any long work."""
+        """Return the cases on which the errors of the candidates are computed.
+
+        If the estimate is not suitable, this method must raise the error before slow computations.
+        """
 
     @abstractmethod
     def _judge(self, estimate: Any) -> Callable[[Any, list], Judgment]:
-        """Return a function of (candidate, cases) that can be pickled for joblib workers."""
+        """Return a function that computes the errors of a candidate.
+
+        The function has the arguments candidate and cases, and returns a Judgment. It must be
+        picklable, because joblib workers call it.
+        """
 
     @abstractmethod
     def _choose(
         self, candidates: list, judgments: list[Judgment], cases: list, estimate: Any
     ) -> Choice:
-        """Return the results of all candidates, and the index of the chosen one."""
+        """Return a Choice: the scores of all candidates, and the index of the chosen candidate."""
 
     def _refit(
         self, candidates: list, judgments: list[Judgment], chosen: int, estimate: Any
     ) -> Any:
-        """Fit the chosen candidate to the estimate, and return the result."""
+        """Fit the chosen candidate to the estimate, and return the post-processed estimate.
+
+        chosen: index of the candidate. The fitted attributes of the search are set.
+        """
         self.best_index_ = chosen
         self.best_params_ = self.results_["params"][chosen]
         self.best_score_ = float(self.results_["mean_test_score"][chosen])
@@ -383,7 +412,10 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.fit_transform(self._completed(estimate))
 
     def _judge_each(self, candidates: list, cases: list, judge: Callable) -> list[Judgment]:
-        """Return the judgment of each candidate, computed by joblib workers."""
+        """Return a list with the Judgment of each candidate, computed by joblib workers.
+
+        judge: the function from `_judge`.
+        """
         n_values = len(candidates) * sum(case.size for case in cases)
         n_tasks = min(-(-n_values // _TASK), len(candidates))
         # Tasks take candidates in turn, because costly candidates are neighbors in the list.
@@ -414,11 +446,15 @@ class BaseSearch(BasePostProcessor):
             return self._search(candidates, cases, estimates)
 
     def _make_cases_of_set(self, estimates: EstimateSet) -> list:
-        """Return cases that are whole sets, on which candidates are judged."""
+        """Return cases for candidates that process a whole set of estimates.
+
+        By default, raise ValueError, because most searches process each estimate separately.
+        """
         name = candidate_name(seeing_whole_sets(self.candidates)[0])
         raise ValueError(
-            f"{type(self).__name__} judges each table of a set separately, but its candidate "
-            f"{name} processes all tables together. Use HeldOutSearch, which can judge whole sets."
+            f"{type(self).__name__} chooses a candidate for each table of a set separately, but "
+            f"its candidate {name} processes all tables together. Use HeldOutSearch, which can "
+            "choose one candidate for a whole set."
         )
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
@@ -437,7 +473,10 @@ class BaseSearch(BasePostProcessor):
         return self.best_estimator_.transform(self._completed(estimate))
 
     def _completed(self, estimate: Any) -> Any:
-        """Return the estimate; if the search has a parameter for its noise, with this noise."""
+        """Return the estimate with the noise that a parameter of the search specifies.
+
+        By default, return the estimate unchanged, because there is no such parameter.
+        """
         return estimate
 
     def __sklearn_tags__(self) -> Any:
@@ -447,29 +486,32 @@ class BaseSearch(BasePostProcessor):
 
 
 def _judge_some(judge: Callable, candidates: list, cases: list) -> list[tuple[int, Judgment]]:
-    """Return pairs of the number and the judgment of each numbered candidate."""
+    """Return a list of pairs: the number of each candidate, and its Judgment.
+
+    candidates: pairs of a number and a candidate.
+    """
     return [(number, judge(candidate, cases)) for number, candidate in candidates]
 
 
 def suitable_candidates(
     candidates: list, queries: Queries | None, estimates: list[FrequencyEstimate]
 ) -> list:
-    """Return the candidates that ``candidates="all"`` means for these queries and estimates.
+    """Return the candidates of a search with ``candidates="all"``.
 
     Parameters
     ----------
     candidates : list of post-processors
-        The candidates for any domain.
+        The candidates for any domain, from `default_candidates`.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None
-        The queries.
+        The queries of the search.
     estimates : list of FrequencyEstimate
         Estimates that every candidate must be able to process.
 
     Returns
     -------
     list of post-processors
-        The candidates for which the noise of the estimates is sufficient, and candidates that
-        use the queries.
+        All candidates that do not need more information about the noise than the estimates contain,
+        and additional candidates that use the queries.
     """
     if not estimates[0].sums_to_one:  # the frequencies overlap, and queries have no sums
         few = [pp.Base(), pp.BasePos(), pp.BaseCut(), pp.NPMLE(simplex=False)]
@@ -489,40 +531,49 @@ def suitable_candidates(
 
 
 def refuse_changed(estimate: FrequencyEstimate, name: str) -> None:
-    """Raise ValueError if the estimate has been post-processed.
+    """Raise ValueError if an estimate has been post-processed.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
-        An estimate.
+        The estimate that is checked.
     name : str
         Class name of the search, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If the estimate is not raw.
     """
     if not estimate.is_raw:
         raise ValueError(
             f"{name} needs a raw estimate, got an estimate that was post-processed by "
             f"{' and '.join(estimate.postprocessors)}. Pass the estimate that the oracle "
-            "returned. To apply a post-processor first, make each candidate a Pipeline."
+            "returned. If every candidate should be applied after this post-processor, pass "
+            "Pipelines of both as candidates=."
         )
 
 
 def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -> int | None:
-    """Return the index of the default: another candidate must be significantly better.
+    """Return the index of the default candidate.
+
+    A search chooses another candidate only if it is significantly better than the default.
 
     Parameters
     ----------
     candidates : list of post-processors
         All candidates.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None
-        The queries.
+        The queries of the search.
     estimate : FrequencyEstimate
-        The estimate that answers them.
+        The estimate from which the queries are answered.
 
     Returns
     -------
     int or None
-        References are candidates whose `is_reference` is true. The result is the last reference
-        that uses the queries, otherwise the first reference; None if there is no reference.
+        The index of a candidate whose method `is_reference` returns True. If there are several, it
+        is the last one whose method `knows` also returns True, or the first one if there is no such
+        candidate. If `is_reference` returns True for no candidate, the result is None.
     """
     references = [
         i
@@ -534,25 +585,26 @@ def default_index(candidates: list, queries: Any, estimate: FrequencyEstimate) -
 
 
 def rule_text(names: np.ndarray, *, best: int, default: int, lead: str, demand: str) -> str:
-    """Return a sentence that explains a choice; "" if the default ranks first.
+    """Return a sentence that explains why the candidate with the best score may not be chosen.
 
     Parameters
     ----------
     names : ndarray of str of shape (n_candidates,)
         Names of the candidates.
     best : int
-        Index of the candidate that ranks first.
+        Index of the candidate with the best score.
     default : int
-        Index of the default, which another candidate replaces only if it is significantly better.
+        Index of the default candidate. Another candidate is chosen only if it is significantly
+        better.
     lead : str
-        Text that states how much better the first candidate is than the default.
+        Text that states how much better the best candidate is than the default.
     demand : str
-        Text that states how much better a candidate must be to replace the default.
+        Text that states how much better a candidate must be to be chosen instead of the default.
 
     Returns
     -------
     str
-        A sentence for the printed search.
+        The sentence, which is printed with the search. It is "" if the default has the best score.
     """
     if best == default:
         return ""
@@ -563,43 +615,50 @@ def rule_text(names: np.ndarray, *, best: int, default: int, lead: str, demand: 
 
 
 def mean_over_rows(judgments: list[Judgment], n_rows: int, n_populations: int = 1) -> np.ndarray:
-    """Return the errors of each split, averaged over the rows of the estimate.
+    """Return the error of each candidate in each split, averaged over the rows of the estimate.
 
     Parameters
     ----------
     judgments : list of Judgment
-        The judgment of each candidate. Its errors are ordered by population, row and split.
+        The errors of each candidate, ordered by population, then by row, then by split.
     n_rows : int
         Number of rows of the estimate.
     n_populations : int, default=1
-        Number of synthetic populations.
+        Number of synthetic populations on which the candidates were compared.
 
     Returns
     -------
     ndarray of shape (n_candidates, n_populations, n_splits)
-        Mean errors.
+        The mean errors.
     """
     errors = np.array([judgment.errors for judgment in judgments])
     return errors.reshape(len(errors), n_populations, n_rows, -1).mean(axis=2)
 
 
 class SearchResults(dict[str, np.ndarray]):
-    """Results of a search with one row per candidate; the repr shows the best candidates.
+    """The results of a search, as a dict of arrays with one entry per candidate.
+
+    The repr is a table of the best candidates.
 
     Attributes
     ----------
     are_simulated_mse : bool
-        Whether the scores are negative mean squared errors in simulations. The table then shows
-        the square roots of these errors in percentage points.
+        Whether the scores are minus mean squared errors in simulations. The table then shows the
+        square roots of these errors in percentage points.
     always_shown : tuple of int
-        Rows that the table always shows: the chosen candidate and the raw estimate.
+        Indices of the candidates that the table always shows: the chosen candidate, and Base, which
+        is the raw estimate.
     """
 
     are_simulated_mse = False
     always_shown: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        """Return a table of names, mean scores, their standard errors, ranks and weights."""
+        """Return a table of the best candidates.
+
+        Its columns are the names, the mean scores and their standard errors, the ranks, and for a
+        SyntheticStack also the weights.
+        """
         n_splits = sum(name.startswith("split") for name in self)
         scores = self["mean_test_score"]
         errors = self["std_test_score"] / np.sqrt(max(n_splits - 1, 1))
@@ -622,19 +681,19 @@ class SearchResults(dict[str, np.ndarray]):
 
 
 def results_of(candidates: list, errors: np.ndarray) -> SearchResults:
-    """Return a table with one row per candidate, like the `cv_results_` of GridSearchCV.
+    """Return the scores of all candidates, like the `cv_results_` of GridSearchCV.
 
     Parameters
     ----------
     candidates : list of post-processors
         All candidates.
     errors : ndarray of shape (n_candidates, n_splits)
-        The error of each candidate in each collection, split or draw of noise.
+        The error of each candidate in each simulated collection, split or draw of noise.
 
     Returns
     -------
     SearchResults
-        The columns of `results_` that all searches share.
+        The entries that the attribute `results_` of every search contains.
     """
     mean = -errors.mean(axis=1)
     columns = {

@@ -1,4 +1,4 @@
-"""Simulation of the noise of an estimate: true frequencies, correlated errors, answers."""
+"""Functions that simulate the noise of an estimate for searches and expected errors."""
 
 from __future__ import annotations
 
@@ -20,59 +20,65 @@ _PRECISE = 1e-3  # relative to the length of a draw
 
 
 def plausible_frequencies(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Return the possible frequencies nearest to raw values, for formulas of the noise.
+    """Replace raw values by the closest possible frequencies, which formulas of the noise need.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
-        The estimate that contains these values.
+        The estimate that contains the raw values.
     values : ndarray of shape (d,)
-        Raw values.
+        One row of raw values, which may be negative.
 
     Returns
     -------
     ndarray of shape (d,)
-        The nearest distribution. If the true frequencies of the estimate need not sum to 1, the
-        values clipped to [0, 1].
+        The closest distribution. If the true frequencies of the estimate need not sum to 1, each
+        value is clipped to [0, 1] instead.
     """
     return norm_sub(values) if estimate.sums_to_one else np.clip(values, 0, 1)
 
 
 def consistent_values(estimate: FrequencyEstimate, values: np.ndarray) -> np.ndarray:
-    """Add a constant to raw values so that they sum to 1, if the true frequencies sum to 1.
+    """Add the same number to all raw values of a row, so that they sum to 1.
+
+    If the true frequencies of the estimate need not sum to 1, the values do not change.
 
     Parameters
     ----------
     estimate : FrequencyEstimate
-        The estimate that contains these values.
+        The estimate that contains the raw values.
     values : ndarray of shape (..., d)
-        Raw values.
+        Rows of raw values.
 
     Returns
     -------
     ndarray of shape (..., d)
-        The values, which stay unbiased.
+        The changed values. They are unbiased, like the raw values.
     """
     return norm(values) if estimate.sums_to_one else values
 
 
 def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Return errors of answers, scaled so that their squares sum to the mean squared error.
+    """Convert errors of frequencies to scaled errors of the answers to queries.
+
+    The squares of the scaled errors in a row sum to the mean squared error of the answers.
 
     Parameters
     ----------
     queries : QuerySet
         The queries, aligned with the categories.
     errors : ndarray of shape (n, d)
-        Errors of the frequencies.
+        Rows of errors of the frequencies.
     frequencies : ndarray of shape (d,)
-        Frequencies that define the queries, if these depend on the truth.
+        Only used by queries that depend on the true frequencies, such as `top_k`. They are used as
+        the true frequencies.
 
     Returns
     -------
     ndarray of shape (n, n_answers)
-        The scaled errors, a linear function of `errors`. For queries with a closed form of the mean
-        squared error, they are two blocks and not one column per query.
+        The scaled errors, which are a linear function of `errors`. They have one column per query.
+        If the mean squared error of the queries has a closed form, there are other columns, whose
+        squares also sum to the mean squared error.
     """
     weights = queries.square_weights(errors.shape[1])
     if weights is None:
@@ -84,48 +90,49 @@ def scaled_answers(queries: QuerySet, errors: np.ndarray, frequencies: np.ndarra
 
 
 def variances_of_each(noise: Noise, rows: Any, frequencies: np.ndarray) -> np.ndarray:
-    """Return the variance of the answer to each query, as if categories had independent errors.
+    """Return the variance of the answer to each query if the errors of categories are independent.
 
     Parameters
     ----------
     noise : Noise
-        The noise of a single estimate.
+        The noise of one row of an estimate.
     rows : sparse array of shape (n_queries, d)
-        The queries.
+        The weights of the categories in each query.
     frequencies : ndarray of shape (d,)
         True frequencies of all categories.
 
     Returns
     -------
     ndarray of shape (n_queries,)
-        The variances.
+        The variances of the answers.
     """
     return rows.power(2) @ np.ravel(noise.variance(frequencies))
 
 
 def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Transform independent normal numbers to errors with the covariances of an estimate.
+    """Convert standard normal numbers to simulated errors with the covariances of an estimate.
 
     Parameters
     ----------
     noise : Noise
-        The noise of a single estimate. If it has no covariances, errors are assumed independent.
+        The noise of one row of an estimate. If it contains no covariances, the errors of different
+        categories are assumed to be independent.
     frequencies : ndarray of shape (d,)
         True frequencies of all categories.
     independent : ndarray of shape (d,)
-        Draws of the standard normal distribution.
+        Independent draws from the standard normal distribution.
 
     Returns
     -------
     ndarray of shape (d,)
-        The errors.
+        The simulated errors of the frequencies.
 
     Notes
     -----
-    The errors are the square root of the covariance matrix times the independent numbers. It is
-    computed by Lanczos' method, which needs only products with the matrix. Scaled to a diagonal of
-    ones, the matrix of most oracles is the identity plus a matrix of low rank. The number of steps
-    is then this rank.
+    The errors are the product of the square root of the covariance matrix and the independent
+    numbers. The product is computed by Lanczos' method, which needs only products of vectors with
+    the covariance matrix. For most oracles, the correlation matrix is the identity plus a matrix of
+    low rank. The number of steps of Lanczos' method is then about this rank.
     """
     errors = noise.at(frequencies)
     deviations = np.sqrt(np.maximum(errors.variances(), 0))
@@ -141,9 +148,11 @@ def correlated(noise: Noise, frequencies: np.ndarray, independent: np.ndarray) -
 
 
 def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
-    """Multiply a vector by the square root of a symmetric matrix (Lanczos' method).
+    """Return the product of the square root of a symmetric matrix and a vector.
 
-    Each step extends the basis of the Krylov space, in which the matrix is tridiagonal.
+    product: a function that returns the product of the matrix and a vector.
+    The method is Lanczos' method. Each step adds a vector to the basis of the Krylov space, in
+    which the matrix is tridiagonal.
     """
     length = np.linalg.norm(vector)
     basis = [vector / length]
@@ -170,7 +179,9 @@ def _square_root_product(product: Any, vector: np.ndarray) -> np.ndarray:
 
 
 class NoisyCounts(BaseEstimator):
-    """Oracle interface to counts published with added noise, so that simulations can use it.
+    """A substitute for an oracle that simulates counts with added noise, such as Laplace noise.
+
+    It has the method `simulate` and the parameters that simulations set on an oracle.
 
     Parameters
     ----------
@@ -179,7 +190,7 @@ class NoisyCounts(BaseEstimator):
     categories : Domain or sequence, default=None
         The categories.
     input : str, default="values"
-        Ignored; present only because all oracles have this parameter.
+        Ignored. It exists only because all oracles have this parameter.
     random_state : Generator, default=None
         The source of the noise.
     """
@@ -197,7 +208,10 @@ class NoisyCounts(BaseEstimator):
         self.random_state = random_state
 
     def simulate(self, counts: np.ndarray, n_repeats: int = 1) -> FrequencyEstimate:
-        """Return estimates from `n_repeats` independent releases of the counts, one per row."""
+        """Add independent noise to the counts `n_repeats` times, and return the estimates.
+
+        The FrequencyEstimate has one row per repeat.
+        """
         n = int(counts.sum())
         noisy = counts + self.noise.draw(n_repeats, as_generator(self.random_state))
         model = Noise.added(self.noise, np.full(n_repeats, n))
@@ -205,7 +219,11 @@ class NoisyCounts(BaseEstimator):
 
 
 def simulator(estimate: FrequencyEstimate) -> Any:
-    """Return an object that simulates estimates like this one; None if that is impossible."""
+    """Return an object whose method `simulate` draws estimates with the same noise.
+
+    It is the oracle of the estimate, or an instance of NoisyCounts if the estimate consists of
+    counts with added noise. Return None if there is neither.
+    """
     terms = () if estimate.noise is None else estimate.noise.terms
     is_release = estimate.oracle is None and len(terms) == 1
     if not (is_release and isinstance(terms[0].law, AddedNoise) and terms[0].order is None):

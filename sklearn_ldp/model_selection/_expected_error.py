@@ -1,4 +1,7 @@
-"""The expected error of a post-processed estimate, from noisy copies of the raw estimate."""
+"""The expected error of a post-processed estimate, computed from noisy copies of the raw estimate.
+
+A noisy copy is the raw estimate plus additional simulated noise.
+"""
 
 from __future__ import annotations
 
@@ -38,29 +41,31 @@ _QUANTILES = (np.arange(9) + 0.5) / 9
 
 
 class ExpectedError(NamedTuple):
-    """The expected root mean squared error of the answers to queries.
+    """The expected root mean squared error of the answers to queries after post-processing.
 
     Parameters
     ----------
     value : float
-        The expected error of the post-processed estimate.
+        The expected error of the answers from the post-processed estimate.
     low, high : float
-        The range that contains the true error in about 80 % of settings.
+        The ends of a range that contains the true error in about 80 % of settings.
     raw : float
-        The expected error of the raw estimate.
+        The expected error of the answers from the raw estimate.
 
     Notes
     -----
-    Let x be the raw answers with the covariance matrix C, and g(x) the post-processed answers. The
-    squared error of g has the unbiased estimate ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J is
-    the derivative of g. Here J is a difference between noisy copies [2]_. If noise dominates, this
-    estimate varies more than the error is large. So it serves only as the likelihood in Bayes'
-    rule. The error is the sum of the variance of g, ``tr(J C J')``, which is known, and the squared
-    bias of g. The prior of the bias is Student's t with 2 degrees of freedom. The square of its
-    scale is ``tr(J C) - tr(J C J')``, the squared bias that a Bayesian method expects of its own
-    result, plus a fraction of the squared bias that the estimate could not reveal. This is
-    unpublished. For `top_k` only the prior is used, because the same reports determine the
-    categories.
+    Let x be the raw answers, C their covariance matrix, and g(x) the post-processed answers. An
+    unbiased estimate of the squared error of g is ``|g - x|**2 - tr(C) + 2 tr(J C)`` [1]_, where J
+    is the derivative of g. The derivative is computed from differences between post-processed noisy
+    copies [2]_. If noise dominates, the standard deviation of this estimate is larger than the
+    squared error. Therefore the estimate only determines the likelihood in Bayes' rule. The unknown
+    quantity is the squared error, which is the sum of the variance ``tr(J C J')`` and the squared
+    bias of g. The variance is known. The prior of the bias is Student's t distribution with 2
+    degrees of freedom. The square of its scale is a sum of two terms. The first term is ``tr(J C) -
+    tr(J C J')``: if g were a posterior mean, this would be its expected squared bias. The second
+    term is a fraction of the largest squared bias that the data could not reveal. The method is
+    unpublished. For the query `top_k`, the result is computed from the prior only, because the same
+    reports determine which categories the query asks for.
 
     References
     ----------
@@ -89,7 +94,10 @@ class ExpectedError(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """Quantities of one row of the estimate: mean squares over the queries, and variances."""
+    """The variances and mean squares from which the expected error of one row is computed.
+
+    All numbers are means over the queries.
+    """
 
     risk: float  # unbiased for the squared error, by Stein's identity
     spread: float  # variance of the result
@@ -120,7 +128,7 @@ def expected_error(
     Returns
     -------
     ExpectedError
-        The root mean squared error over all rows and queries.
+        The expected root mean squared error over all rows and queries.
     """
     rng = np.random.default_rng(0)
     rows = [_moments(process, estimate[i], queries, rng) for i in range(len(estimate))]
@@ -187,8 +195,10 @@ def _noisy_copies(
     row: FrequencyEstimate,
     draws: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Post-process noisy copies of a row; return the results, and their response to the noise.
+    """Add and subtract each draw of noise, and post-process the resulting copies of a row.
 
+    Returns: the post-processed copies, and for each draw the change of the result that the draw
+    causes, which is half the difference of its two copies, divided by the scale of the noise.
     Shapes: draws (n, d) -> (2 n, d), (n, d).
     """
     shifts = np.sqrt(_SHARE) * draws
@@ -205,8 +215,10 @@ def _simulated_copies(
     n: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Simulate collections from the result; return their errors, and the response of results.
+    """Simulate n collections from users with the frequencies `result`, and post-process them.
 
+    Returns: the errors of the simulated raw estimates, and the deviations of the post-processed
+    estimates from their mean.
     Shapes: result (d,) -> (n, d), (n, d).
     """
     noise: Any = row.noise
@@ -223,7 +235,12 @@ def _raw_variance(
     result: np.ndarray,
     is_distribution: bool,
 ) -> float:
-    """Return the variance of raw answers (after Norm), as the mean over the queries."""
+    """Return the variance of the raw answers, as the mean over the queries.
+
+    If the frequencies sum to 1 (`is_distribution`), Norm is applied to the raw estimate first.
+    frequencies: the frequencies for which the variance is computed. result: the post-processed
+    estimate, which determines queries that depend on the truth.
+    """
     d = len(frequencies)
     weights = queries.square_weights(d)
     rows = sparse.eye_array(d, format="csr") if weights else queries.matrix(d, result)
@@ -235,7 +252,10 @@ def _raw_variance(
 
 
 def _raw_error(queries: QuerySet, noise: Noise, frequencies: np.ndarray, known: float) -> float:
-    """Return the mean squared error of raw answers; `known` if the noise lacks covariances."""
+    """Return the mean squared error of the raw answers, without Norm.
+
+    If the noise contains no covariances, return `known` instead.
+    """
     try:
         return queries.mean_variance(noise, frequencies)
     except ValueError:
@@ -243,7 +263,11 @@ def _raw_error(queries: QuerySet, noise: Noise, frequencies: np.ndarray, known: 
 
 
 def _natural_variance(queries: QuerySet, d: int, result: np.ndarray) -> float:
-    """Return the mean variance of answers if the true distribution is uniformly random."""
+    """Return the variance of the true answers if the true distribution is drawn uniformly.
+
+    The distribution is drawn from all distributions over d categories. The result is the mean over
+    the queries. result: the post-processed estimate, for queries that depend on the truth.
+    """
     weights = queries.square_weights(d)
     if weights is not None:
         return (weights[0] - weights[1]) * (1 - 1 / d) / (d + 1)
@@ -253,13 +277,19 @@ def _natural_variance(queries: QuerySet, d: int, result: np.ndarray) -> float:
 
 
 def _mean_of_pairs(products: np.ndarray) -> float:
-    """Return the mean of the off-diagonal elements of a square array (pairs of draws)."""
+    """Return the mean of the off-diagonal elements of a square array.
+
+    Each element belongs to a pair of draws. The diagonal elements are left out.
+    """
     n = len(products)
     return float((products.sum() - np.trace(products)) / (n * (n - 1)))
 
 
 def _posterior(moments: _Moments, *, has_likelihood: bool) -> ExpectedError:
-    """Return the mean and the range of the posterior distribution of the error."""
+    """Return the mean and the 80 % range of the posterior distribution of the error.
+
+    has_likelihood: Whether the data are used. If False, only the prior is used.
+    """
     undetected = 1 / (1 / np.sqrt(moments.noise_variance) + 1 / moments.natural)
     own_bias = max(moments.divergence - moments.spread, 0.0)
     biases = _BIASES**2 * (own_bias + _UNDETECTED * undetected)

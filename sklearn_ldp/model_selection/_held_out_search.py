@@ -1,4 +1,4 @@
-"""HeldOutSearch, which compares candidates with held-out reports."""
+"""HeldOutSearch, which chooses a post-processor by its errors on held-out reports."""
 
 from __future__ import annotations
 
@@ -39,82 +39,86 @@ from ._noisy_cases import (
 
 
 class HeldOutSearch(BaseSearch):
-    """Choose the post-processor that does best on held-out reports.
+    """Choose the post-processor with the smallest error on held-out reports.
 
-    An estimate stores its reports in shards, random groups of users with separate counts. The
-    search splits the shards into two parts, several times. The
-    candidates post-process the estimate from the first part. They are compared with the raw
-    estimate from the second part, shifted to the known sum 1 (Norm). This second estimate is
-    unbiased and independent of the first one. So the expected squared distance to it is the
-    squared error with respect to the truth plus its variance, which is the same for all
-    candidates. In expectation, the candidates are therefore ranked correctly, without the truth,
-    without a second collection and at no privacy cost. Without the shift, the noise of the sum
-    would hide the differences for large sets.
+    The candidates are the post-processors among which the search chooses. An estimate stores its
+    reports in shards, which are random groups of users with separate counts. The search splits the
+    shards several times into two parts. Each candidate post-processes the estimate from the first
+    part. Its result is compared with the raw estimate from the second part, after Norm, which adds
+    the same amount to all categories so that they sum to 1. The second estimate is unbiased and
+    independent of the first. Therefore the expected squared distance between the result and the
+    second estimate is the squared error of the result plus the variance of the second estimate.
+    This variance is the same for all candidates. In expectation, the candidates are therefore
+    ranked correctly, without the truth, without a second collection and at no privacy cost. Without
+    Norm, the noise of the sum would hide the differences between candidates if queries are totals
+    of many categories.
 
     Estimates without stored shards, and plain arrays with the parameter `noise`, cannot be split.
     From such an estimate x the search makes two noisy copies, ``x + sqrt(alpha) w`` and ``x - w /
     sqrt(alpha)``, where the noise w has the covariance matrix of x (the coupled bootstrap [1]_). If
     the noise of x is normal, the two copies are independent, like estimates from different users.
     The candidates post-process the first copy, which is as noisy as an estimate from ``n / (1 +
-    alpha)`` users, and are compared with the second copy.
+    alpha)`` users. Their results are compared with the second copy.
 
-    If there are few queries (such as the totals of a handful of groups), the noise of the
-    comparison can exceed the differences between the candidates. So :class:`EmpiricalBayes`, if it
-    is a candidate, is the default: another candidate replaces it only if the error is smaller by
-    `min_z_score` standard deviations of the difference. For groups or ranges, the candidates of
-    "all" include an EmpiricalBayes that uses these queries, which is then the default. For ranges
-    and prefixes they also include :class:`MonotoneCDF`, and, if the shards count each distinct
-    report, :class:`SmoothMLE`, which is then the default. For ``top_k``, noisy estimates cannot
-    judge candidates, because they do not show which categories are the k largest. So "all" chooses
-    the EmpiricalBayes that uses the query, whatever the scores in `results_` are.
+    If there are few queries, such as the totals of a few groups, the noise of the comparison can
+    exceed the differences between the candidates. Therefore one candidate is the default. Another
+    candidate is chosen only if its error is smaller by `min_z_score` standard deviations of the
+    difference. The default is :class:`EmpiricalBayes` if it is a candidate. For groups or ranges,
+    ``candidates="all"`` includes an EmpiricalBayes that uses these queries, which is then the
+    default. For ranges and prefixes, "all" also includes :class:`MonotoneCDF`. If the shards
+    count each distinct report, it also includes :class:`SmoothMLE`, which is then the default. For
+    ``top_k``, noisy estimates cannot show which candidate is best, because they do not show which
+    categories are the k largest. Then "all" always chooses the EmpiricalBayes that uses the query,
+    and the scores in `results_` have no effect.
 
-    In a set, each estimate is searched separately, and each may get another post-processor. But if
-    a candidate processes all tables of a set together (:class:`~sklearn_ldp.Consistent`,
-    :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one of them), one candidate is chosen
-    for the whole set. The search then splits the shards of every table, the candidates post-process
-    the set of tables from the first parts, and the error is the mean over all answers of all
-    tables. This requires that users reported each table itself, as with
-    ``MarginalOracle(method="split")``.
+    In a set of estimates, the search chooses a post-processor for each estimate separately. There
+    is one exception: if a candidate processes all tables of a set together
+    (:class:`~sklearn_ldp.Consistent`, :class:`~sklearn_ldp.LatentClasses`, or a Pipeline with one
+    of them), one candidate is chosen for the whole set. The search then splits the shards of every
+    table. The candidates post-process the set of tables from the first parts, and the error is the
+    mean over all answers of all tables. For this, users must have reported on each of these tables,
+    as with ``MarginalOracle(method="split")``.
 
-    To our knowledge, the method is unpublished for frequency oracles. With shards it is the
-    hold-out method of regression, with the raw estimate as the response.
+    To our knowledge, the method is unpublished for frequency oracles. With shards, it corresponds
+    to the hold-out method of regression, where the response is the raw estimate.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may contain Pipelines of them. "all" means
-        :func:`~sklearn_ldp.model_selection.default_candidates`. A dict has a grid of parameters
-        for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and
-        every combination is a candidate.
+        The post-processors to choose from. A list may also contain Pipelines of post-processors.
+        "all" means :func:`~sklearn_ldp.model_selection.default_candidates`, and post-processors
+        that use the queries. A dict contains a grid of parameters for each class name, such as
+        ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``. Each combination of parameters is then
+        a candidate.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For a set of estimates, also a mapping from the names of its estimates to queries. With
-        ``top_k``, the queries are the largest categories of the estimate that the candidates
-        process.
+        For a set of estimates, a mapping from the names of its estimates to queries is also
+        possible. With ``top_k``, the queries ask for the largest categories of the estimate that
+        the candidates process.
     method : {"auto", "shards", "bootstrap"}, default="auto"
-        How the candidates are compared. "shards" requires one row of a raw estimate of an oracle
-        that stores shards (``n_shards > 1``, the default). "bootstrap" works for all estimates.
-        "auto" means "shards" if at least two shards have reports and `noise` is None, otherwise
-        "bootstrap".
+        How the candidates are compared. "shards" requires a raw estimate with one row, from an
+        oracle with ``n_shards > 1``, which is the default of oracles. "bootstrap" works for all
+        estimates. "auto" means "shards" if at least two shards have reports and `noise` is None,
+        otherwise "bootstrap".
     test_size : float, default=None
-        The fraction of the reports with which the candidates are compared, in (0, 1); both parts
-        have at least one shard. For a bootstrap, the fraction is ``alpha / (1 + alpha)``. The
-        smaller the fraction, the more similar the estimates from the remaining reports are to the
-        whole estimate, and the noisier the comparison is. If None, use 0.2 of the shards, or an
-        alpha of 0.15.
+        The fraction of the reports in the second part, with which the results are compared, in
+        (0, 1). Each part has at least one shard. For a bootstrap, the fraction is ``alpha / (1 +
+        alpha)``. With a smaller fraction, the first part is more similar to all reports, but the
+        comparison is noisier. If None, 0.2 of the shards are used, or an alpha of 0.15.
     min_z_score : float, default=3.0
-        By how many standard deviations of the difference another candidate must be better than
-        the default, EmpiricalBayes or its substitute. With 0, the candidate with the smallest
-        error is chosen. With 2, one of a dozen candidates often seems better by chance.
+        The number of standard deviations by which the error of another candidate must be smaller
+        than the error of the default. With 0, the candidate with the smallest error is chosen. With
+        2, one of a dozen candidates often seems better than the default by chance.
     n_splits : int, default=None
-        For "shards", the number of splits (10 if None). For "bootstrap", the number of noise draws
-        for each row (4 if None); each draw is used with both signs.
+        For "shards", the number of splits. If None, it is 10. For "bootstrap", the number of draws
+        of noise for each row. If None, it is 4. Each draw is used with both signs.
     noise : float or NoiseModel, default=None
-        The noise of the estimate, for a bootstrap. If None, use the noise of the estimate object.
-        For a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, or
-        the noise level: the standard error at frequency 0. With a level alone, "all" excludes
-        MLEApx, Power and PowerNS, which need a noise model. Errors of different categories are
-        assumed independent, unless the noise has covariances, like the noise of an oracle.
+        The noise of the estimate, for a bootstrap. If None, the noise that the FrequencyEstimate
+        contains is used. For a plain array, pass a :class:`~sklearn_ldp.NoiseModel`, such as
+        ``oracle.noise_``, or the noise level, which is the standard error at frequency 0. With a
+        noise level, "all" excludes MLEApx, Power and PowerNS, which need a NoiseModel. Errors of
+        different categories are assumed to be independent if the noise contains no covariances.
+        The noise of an oracle contains covariances.
     %(n_jobs)s
     %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
@@ -123,9 +127,10 @@ class HeldOutSearch(BaseSearch):
     Attributes
     ----------
     %(results)s
-        The errors are squared distances to the noisy held-out estimates, and include the variance
-        of these estimates. "difference_std" is the standard deviation of the difference
-        between the mean errors of the candidate and the default; NaN without a default.
+        The errors are squared distances to the noisy held-out estimates, so they include the
+        variance of these estimates. "difference_std" is the standard deviation of the difference
+        between the mean error of the candidate and the mean error of the default. It is NaN if
+        there is no default.
     %(best)s
     method_ : {"shards", "bootstrap"}
         How the candidates were compared.
@@ -136,20 +141,21 @@ class HeldOutSearch(BaseSearch):
 
     See Also
     --------
-    SyntheticSearch : Judges the candidates on a synthetic data set, like the papers.
+    SyntheticSearch : Compares the candidates on simulated users, as the papers do.
 
     Notes
     -----
-    With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
-    error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
-    factor of 1.66 with shards and of 1.23 with a bootstrap. The candidates then process only four
-    fifths of the few reports. The noise of few reports is skewed, so the two copies of a bootstrap
-    are not independent.
+    In 72 settings with as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the error
+    of the chosen candidate, over all categories, is over 5 % larger than the error of NormSub in 1
+    setting: by a factor of 1.66 with shards and of 1.23 with a bootstrap. One reason is that the
+    candidates process only four fifths of the few reports. Another reason is that the noise of few
+    reports is skewed, so the two copies of a bootstrap are not independent.
 
-    For prefixes after OUE another candidate seldom replaces the default, because the noise of
-    held-out prefixes is much larger than the differences between candidates. The error is then 1.7
-    times the error of the best method in hindsight. With a lower `min_z_score`, noise would decide.
-    Use :class:`~sklearn_ldp.RangeOracle` for such queries.
+    If the queries are prefixes and the oracle is OUE, another candidate seldom replaces the
+    default, because the noise of held-out prefixes is much larger than the differences between
+    candidates. The error is then 1.7 times the error of the method that is best in hindsight. With
+    a smaller `min_z_score`, the choice would depend on the noise. Use
+    :class:`~sklearn_ldp.RangeOracle` for such queries.
 
     References
     ----------
@@ -169,7 +175,7 @@ class HeldOutSearch(BaseSearch):
     >>> HeldOutSearch(noise=NoiseModel(p=0.5, q=0.25, n_samples=100_000)).fit(old).best_index_
     12
 
-    Contingency tables, with a candidate that processes all tables together:
+    For contingency tables, a candidate may process all tables together:
 
     >>> import numpy as np
     >>> from sklearn_ldp import Consistent, MarginalOracle, NormSub
@@ -237,8 +243,9 @@ class HeldOutSearch(BaseSearch):
             return self._noisy_copies(estimate)
         if _n_filled(estimate) < 2:
             raise ValueError(
-                'HeldOutSearch(method="shards") needs one row of a raw estimate with at least two '
-                'shards of reports (n_shards > 1). Pass oracle.estimate_, or use method="auto".'
+                'HeldOutSearch(method="shards") needs a raw estimate with one row and at least two '
+                "shards that contain reports. Pass the `estimate_` of an oracle with n_shards > 1, "
+                'or use method="auto".'
             )
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -256,18 +263,28 @@ class HeldOutSearch(BaseSearch):
     def _split(
         self, estimate: FrequencyEstimate, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Split the shards at random: for the candidates, and for the comparison."""
+        """Split the nonempty shards at random into two arrays of shard numbers.
+
+        The candidates process the estimate from the first shards. The results are compared with the
+        estimate from the second shards.
+        """
         filled = np.flatnonzero(estimate.shards.sizes)
         order = rng.permutation(filled)
         n_test = self._n_test(len(filled))
         return order[n_test:], order[:n_test]
 
     def _n_test(self, n_filled):
-        """Return the number of shards that are held out for the comparison."""
+        """Return the number of shards that are held out for the comparison.
+
+        n_filled: number of shards that contain reports.
+        """
         return int(np.clip(round((self.test_size or 0.2) * n_filled), 1, n_filled - 1))
 
     def _noisy_copies(self, estimate: FrequencyEstimate) -> list[Case]:
-        """Return cases of two noisy copies: for the candidates, and for the comparison."""
+        """Return cases for a bootstrap, each with two noisy copies of a row of the estimate.
+
+        The candidates process the first copy. The results are compared with the second copy.
+        """
         noise = resolve_noise(estimate, self.noise, type(self).__name__)
         query_set = as_query_set(self.queries)
         rng = as_generator(self.random_state)
@@ -294,9 +311,9 @@ class HeldOutSearch(BaseSearch):
     def _make_cases_of_set(self, estimates):
         if self.method == "bootstrap" or self.noise is not None:
             raise ValueError(
-                "For a set of estimates, HeldOutSearch compares candidates only by shards of "
-                "reports, and not by a bootstrap or noise=. Use an oracle with n_shards > 1, and "
-                'leave out method="bootstrap" and noise=.'
+                "HeldOutSearch cannot use a bootstrap (method='bootstrap' or noise=) if a "
+                "candidate processes a whole set of estimates. Leave out both parameters, and use "
+                "an oracle with n_shards > 1."
             )
         self.method_ = "shards"
         nonempty = {name: part for name, part in estimates.items() if len(part)}
@@ -304,10 +321,10 @@ class HeldOutSearch(BaseSearch):
             refuse_changed(part, type(self).__name__)
             if _n_filled(part) < 2:
                 raise ValueError(
-                    "HeldOutSearch needs at least two shards with reports about each table, but "
-                    "the "
-                    f'table {name!r} lacks them. Collect with MarginalOracle(method="split", '
-                    "n_shards=10) from enough users, or use LatentClasses() without a search."
+                    "HeldOutSearch needs at least two shards that contain reports about each "
+                    f"table, but the table {name!r} has {_n_filled(part)}. Collect the reports "
+                    'with MarginalOracle(method="split", n_shards=10) from more users, or use '
+                    "LatentClasses() without a search."
                 )
         queries = self._queries_by_part(estimates)
         rng = as_generator(self.random_state)
@@ -393,7 +410,11 @@ class HeldOutSearch(BaseSearch):
     def _deviations(
         self, differences: np.ndarray, estimate: FrequencyEstimate, noise: Noise, queries: QuerySet
     ) -> np.ndarray:
-        """Return, for each candidate, the standard deviation of (its error - the default's)."""
+        """Return the standard deviation of each candidate's error minus the error of the default.
+
+        differences: the candidates' answers minus the answers of the default, of shape
+        (n_candidates, n_rows, n_answers). The result has the shape (n_candidates,).
+        """
         # The noise of a bootstrap cancels, because each draw has both signs. With shards, the
         # response is a mean over splits, each of which contains only some of the reports.
         variance_ratio = 1.0
@@ -411,14 +432,20 @@ class HeldOutSearch(BaseSearch):
 
 
 def _n_filled(estimate: FrequencyEstimate) -> int:
-    """Return the number of nonempty shards of a raw estimate with one row, otherwise 0."""
+    """Return the number of shards that contain reports.
+
+    Return 0 if the estimate is post-processed, has several rows, or stores no shards.
+    """
     if estimate.shards is None or not estimate.is_raw or len(estimate) != 1:
         return 0
     return int(np.count_nonzero(estimate.shards.sizes))
 
 
 def _case(train: FrequencyEstimate, test: FrequencyEstimate, query_set: QuerySet) -> Case:
-    """Return a case: an estimate for the candidates, and a second one to compare with."""
+    """Return a Case in which candidates process the estimate `train`.
+
+    Their results are compared with the raw estimate `test`.
+    """
     return Case(
         train, consistent_values(test, test.values)[0], queries_of(query_set, train.values[0])
     )

@@ -1,4 +1,4 @@
-"""A rule for GridSearchCV that chooses the smallest epsilon with a sufficiently small error."""
+"""A rule for GridSearchCV that chooses the smallest epsilon whose error is small enough."""
 
 from __future__ import annotations
 
@@ -17,37 +17,42 @@ _LIMITS = ("max_error", "tolerance", "standard_errors")
 
 @dataclass(frozen=True, kw_only=True)
 class least_epsilon:  # noqa: N801 - users call it like a function; a class can be pickled
-    """A `refit` for GridSearchCV: choose the smallest epsilon whose error is within a limit.
+    """A rule for the parameter `refit` of GridSearchCV, which chooses a small epsilon.
 
-    The error nearly always falls as epsilon grows, and a score does not include the cost of
-    privacy. So a search that uses only the error chooses the largest epsilon of its grid. This rule
-    sets a limit for the error, and chooses the smallest epsilon within the limit. If several
-    candidates have this epsilon, it chooses the candidate with the smallest error.
+    The error nearly always falls as epsilon grows, and a score does not include the loss of
+    privacy. Therefore a search that uses only the error chooses the largest epsilon of its grid.
+    This rule has a limit for the error. It chooses the smallest epsilon whose error does not exceed
+    the limit. If several candidates have this epsilon, it chooses the candidate with the smallest
+    error.
 
-    Give at most one of the three limits. Without a limit, ``standard_errors=1`` applies.
+    Pass at most one of the three limits `max_error`, `tolerance` and `standard_errors`. If you pass
+    none, the limit is ``standard_errors=1``.
 
     Parameters
     ----------
     max_error : float, default=None
-        The maximum error, in the unit of the score: a mean squared error of 1e-4, for example.
+        The maximum error, in the unit of the score. For example, 1e-4 if the score is minus the
+        mean squared error.
     tolerance : float, default=None
         The fraction by which the error may exceed the smallest error of all candidates. For
         example, 0.1 allows 10 % more.
     standard_errors : float, default=None
         The number of standard errors by which the error may exceed the smallest error. The
-        standard error is computed from the spread between the folds.
+        standard error is computed from the differences between the folds.
     epsilon : str, default=None
-        Name of the parameter in the grid, such as ``"oracle__epsilon"``. If None, use the only
-        parameter with a name that ends in "epsilon".
+        Name of the parameter in the grid, such as ``"oracle__epsilon"``. If None, it is the only
+        parameter of the grid whose name ends in "epsilon".
     score : str, default=None
-        Name of the scorer in a search with several scorers. The score must be minus the error. If
-        None, use the only scorer.
+        Name of the scorer, which is needed if the search has several scorers. The score must be
+        minus the error. If None, it is the only scorer.
 
     Raises
     ------
     ValueError
-        If several limits are given, or a limit is not valid. During the search, if no candidate is
-        within the limit, or the results lack the epsilon, the error or its standard error.
+        If several limits are passed, or if a limit is not a finite number that is at least 0.
+        During the search: if no error is within the limit; if a candidate has no epsilon; if the
+        name of the parameter or of the scorer is missing or unknown; or if there is only one fold,
+        so that there is no standard error.
 
     See Also
     --------
@@ -57,18 +62,20 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     Notes
     -----
     The search calls the rule with its `cv_results_`, and the rule returns the index of the chosen
-    candidate. As with every callable `refit`, the search then has no ``best_score_``. The error is
-    ``-search.cv_results_["mean_test_score"][search.best_index_]``.
+    candidate. A search with a callable `refit` has no ``best_score_``. The error of the chosen
+    candidate is ``-search.cv_results_["mean_test_score"][search.best_index_]``.
 
-    A search over epsilon collects from the same users many times, so it is for simulations.
+    A search over epsilon collects reports from the same users many times. Use it only in
+    simulations.
 
-    The error of a search is computed in its folds. The estimate comes from the users of the
-    training folds only, and the truth comes from the held-out users, who differ by chance.
+    The search computes errors by cross-validation: the estimate comes from the users of the
+    training folds, and the true frequencies come from the held-out users. The two groups of users
+    differ by chance, which increases the error.
 
-    The halving searches ignore a callable `refit`. Apply the rule to their results, as in
-    ``least_epsilon()(search.cv_results_)``. The rule then compares the candidates of the last
-    iteration, in which all candidates have the same number of users. But these searches drop small
-    epsilons early.
+    The halving searches of scikit-learn ignore a callable `refit`. Apply the rule to their results:
+    ``least_epsilon()(search.cv_results_)``. The rule then compares only the candidates of the last
+    iteration, which all have the same number of users. However, a halving search often removes
+    small epsilons in its first iterations, because their errors are larger.
 
     Examples
     --------
@@ -103,8 +110,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         if len(limits) > 1 or not all(is_valid):
             names = ", ".join(_LIMITS)
             raise ValueError(
-                f"least_epsilon accepts at most one of {names}, as a finite number >= 0, got "
-                f"{limits}. Pass only one of them, or none, which means standard_errors=1."
+                f"least_epsilon accepts at most one of {names}, as a finite number that is at "
+                f"least 0, got {limits}. Pass one such number, or none to use standard_errors=1."
             )
 
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
@@ -118,8 +125,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         errors = mean_errors(cv_results, metric)
         if not all(isinstance(epsilon, Real) for epsilon in epsilons):
             raise ValueError(
-                f"least_epsilon: each candidate needs a number as {name!r}, got {epsilons}. Put "
-                "values of this parameter into every grid of the search."
+                f"least_epsilon needs a number as {name!r} for each candidate, got {epsilons}. "
+                "Add numbers for this parameter to every grid of the search."
             )
         iterations = np.asarray(cv_results.get("iter", 0))
         is_last = iterations == iterations.max()
@@ -130,7 +137,8 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
             raise ValueError(
                 f"least_epsilon found no candidate with a finite error of at most {limit:g}: the "
                 f"smallest error is {errors[best]:.3g}, at epsilon={epsilons[best]:g}. If fits "
-                'failed, give the search error_score="raise" to see the reason.'
+                'failed, pass error_score="raise" to the search to see the reason. Otherwise pass '
+                "a larger limit, or add larger epsilons to the grid."
             )
         # The smallest epsilon first, and among equal ones the smallest error.
         good = np.flatnonzero(errors <= limit)
@@ -139,7 +147,11 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     def _limit(
         self, cv_results: Mapping[str, Any], metric: str, best: int, smallest: float
     ) -> float:
-        """Return the limit for the error."""
+        """Return the largest error with which a candidate may be chosen.
+
+        metric: name of the score. best, smallest: index and error of the candidate with the
+        smallest error.
+        """
         if np.isinf(smallest):
             return smallest
         if self.max_error is not None:
@@ -149,15 +161,20 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
         errors, n_folds = errors_over_splits(cv_results, metric)
         if errors is None:
             raise ValueError(
-                f"least_epsilon needs 2 folds, or a max_error, got {n_folds} fold. Use cv=2 or "
-                "more, or pass max_error= or tolerance=."
+                f"least_epsilon needs at least 2 folds to compute a standard error, got {n_folds} "
+                "fold. Pass cv= with at least 2 folds to the search, or pass max_error= or "
+                "tolerance= to least_epsilon."
             )
         n_errors = 1.0 if self.standard_errors is None else self.standard_errors
         return smallest + n_errors * float(errors[best])
 
 
 def _named(argument: str, name: str | None, matches: list[str], known: list[str]) -> str:
-    """Return `name`, or the only known name if `name` is None."""
+    """Return the name of a parameter or of a scorer in the results of a search.
+
+    It is `name`, or the only element of `matches` if `name` is None. Raise ValueError if the result
+    would not be in `known`. argument: the argument of least_epsilon, for the error message.
+    """
     if name is None and len(matches) == 1:
         return matches[0]
     if name not in known:

@@ -1,4 +1,7 @@
-"""Errors of candidates with respect to other raw estimates, because the truth is unknown."""
+"""Errors of candidate post-processors, computed without the truth.
+
+The result of a candidate is compared with a second raw estimate instead of the true frequencies.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,18 @@ _PARTS = 4  # of the candidates; a task computes the variances of a part
 
 
 class SetCase(NamedTuple):
-    """A set of estimates to post-process, and, for each, a second estimate to compare with.
+    """One test of candidates that process a whole set of estimates.
+
+    A candidate post-processes `estimates`. Each resulting estimate is then compared with a second
+    raw estimate.
 
     Parameters
     ----------
     estimates : EstimateSet
         The set to post-process.
     parts : dict of Case
-        For the name of each estimate with users: the case with its second estimate.
+        A dict from the name of each estimate that has users to its Case, which contains the second
+        estimate.
     """
 
     estimates: EstimateSet
@@ -34,12 +41,15 @@ class SetCase(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of values to post-process."""
+        """The number of values that each candidate must post-process in this case."""
         return sum(case.size for case in self.parts.values())
 
     @property
     def shares(self) -> dict[Any, float]:
-        """The weight of each estimate of the set in the mean error over all answers."""
+        """A dict from the name of each estimate to its weight in the mean error over all answers.
+
+        The weight of an estimate is its number of answers, divided by the number of all answers.
+        """
         n_answers = {}
         for name, (part, truth, queries) in self.parts.items():
             aligned = queries.aligned(part.categories, part.domain)
@@ -49,14 +59,22 @@ class SetCase(NamedTuple):
 
 
 def queries_of(query_set: QuerySet, values: np.ndarray) -> QuerySet:
-    """Return the queries of a case; queries that need true frequencies use `values` as these."""
+    """Return the queries of a case.
+
+    If the queries depend on the true frequencies, such as `top_k`, return the queries that follow
+    from `values` as true frequencies. Otherwise return `query_set` unchanged.
+    """
     if query_set.depends_on_truth:
         return query_matrix(query_set.matrix(len(values), values))
     return query_set
 
 
 def errors_and_answers(candidate: Any, cases: list[Case], n_rows: int) -> Judgment:
-    """Return a candidate's errors on all cases, and its mean answers (or values) per row."""
+    """Return the Judgment of a candidate: its errors on all cases, and its mean answers.
+
+    n_rows: number of rows of the original estimate. The answers of the cases of each row are
+    averaged. If the error of the queries has a closed form, frequencies replace the answers.
+    """
     # Shapes: errors (n_cases,); answers (n_rows, n_answers), because cases are ordered by row.
     judged = [_judged(case, candidate.fit_transform(case.estimate)) for case in cases]
     errors = np.array([error for error, _ in judged])
@@ -70,15 +88,16 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
     Parameters
     ----------
     case : Case
-        The case, with the frequencies to compare with.
+        The case, which contains the frequencies with which the result is compared.
     result : FrequencyEstimate of shape (1, d)
-        The estimate of the case after a candidate.
+        The result of the candidate for this case.
 
     Returns
     -------
     (float, ndarray)
-        The error, which includes the noise of the second estimate (the same for all candidates);
-        and the answers, or the frequencies if the error has a closed form.
+        The error and the answers to the queries. The error includes the noise of the second
+        estimate, which is the same for all candidates. If the error of the queries has a closed
+        form, the frequencies are returned instead of the answers.
     """
     queries = case.queries
     truth = case.frequencies
@@ -96,20 +115,20 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
 
 
 def errors_and_answers_of_set(candidate: Any, cases: list[SetCase]) -> Judgment:
-    """Return a candidate's errors on whole sets of estimates, and its mean answers.
+    """Return the Judgment of a candidate that processes whole sets of estimates.
 
     Parameters
     ----------
     candidate : post-processor
         The candidate.
     cases : list of SetCase
-        Cases of sets with the same names.
+        The cases. Their sets contain estimates with the same names.
 
     Returns
     -------
     Judgment
-        The error of each case, as the mean over all answers of all estimates; and a dict from the
-        name of each estimate to its answers.
+        The error of each case, which is the mean over all answers of all estimates, and a dict from
+        the name of each estimate to its answers, averaged over the cases.
     """
     errors = []
     answers: dict[Any, list[np.ndarray]] = {name: [] for name in cases[0].parts}
@@ -135,12 +154,12 @@ def error_deviations(
     variance_ratio: float,
     n_jobs: int | None,
 ) -> np.ndarray:
-    """Return the standard deviations of differences between the errors of candidates.
+    """Return the standard deviation of each candidate's error minus the error of the default.
 
     Parameters
     ----------
     differences : ndarray of shape (n_candidates, n_rows, n_answers)
-        Differences between the answers of each candidate and the answers of the default.
+        The answers of each candidate minus the answers of the default candidate.
     estimate : FrequencyEstimate of shape (n_rows, d)
         The raw estimate.
     noise : Noise
@@ -148,15 +167,15 @@ def error_deviations(
     queries : QuerySet
         The queries.
     variance_ratio : float
-        Variance of the raw estimate that candidates are compared with, divided by the variance of
-        `estimate`.
+        Variance of the second raw estimate, with which the results are compared, divided by the
+        variance of `estimate`.
     n_jobs : int or None
         Number of joblib workers.
 
     Returns
     -------
     ndarray of shape (n_candidates,)
-        Standard deviations.
+        The standard deviations.
     """
     # The squared distance to a noisy response changes with the noise in proportion to the
     # differences of the answers. So the noise of a difference of errors is a linear answer.

@@ -1,4 +1,4 @@
-"""Simulated errors of oracles and post-processors for known frequencies (studies)."""
+"""Simulation studies: errors of oracles and post-processors for known true frequencies."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ErrorStudy:
-    """The table of simulated errors that `simulate_errors` returns, one row per combination.
+    """The table of simulated errors that `simulate_errors` returns.
 
-    ``study["error"]`` is a column, and ``study.select(oracle="OLH", epsilon=1)`` is a smaller
-    study.
+    Each row is one combination of a population, a number of users, an oracle, an epsilon, a
+    post-processor, queries and a metric. ``study["error"]`` returns a column, and
+    ``study.select(oracle="OLH", epsilon=1)`` returns a study of the selected rows.
 
     Parameters
     ----------
     columns : dict of ndarray of shape (n_rows,)
-        The values that define each row: "population", "n_samples", "oracle", "epsilon",
-        "postprocessor", "queries", "metric".
+        The combination of each row. The keys are "population", "n_samples", "oracle", "epsilon",
+        "postprocessor", "queries" and "metric".
     errors : ndarray of shape (n_rows, n_repeats)
-        The error of each simulated collection. Rows with the same population, number of users,
-        oracle and epsilon come from the same collections, in the same order, so their errors can
-        be compared in pairs.
+        The error in each simulated collection. Rows with the same population, number of users,
+        oracle and epsilon use the same simulated collections in the same order. Their errors can
+        therefore be compared collection by collection.
 
     Examples
     --------
@@ -67,19 +68,22 @@ class ErrorStudy:
 
     @property
     def error(self) -> np.ndarray:
-        """Mean error of each row, of shape (n_rows,)."""
+        """The mean error of each row over all repeats, of shape (n_rows,)."""
         return self.errors.mean(axis=1)
 
     @property
     def standard_deviation(self) -> np.ndarray:
-        """Standard deviation of each row's errors over the repeats; NaN if there is only one."""
+        """The standard deviation of each row's errors over all repeats, of shape (n_rows,).
+
+        It is NaN if there is only one repeat.
+        """
         if self.errors.shape[1] < 2:
             return np.full(len(self), np.nan)
         return self.errors.std(axis=1, ddof=1)
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Standard error of each row's mean error, of shape (n_rows,)."""
+        """The standard error of the mean error of each row, of shape (n_rows,)."""
         return self.standard_deviation / np.sqrt(self.errors.shape[1])
 
     def __len__(self) -> int:
@@ -91,7 +95,7 @@ class ErrorStudy:
         if column in _STATISTICS:
             return getattr(self, column)
         known = ", ".join([*self.columns, *_STATISTICS])
-        raise KeyError(f"An ErrorStudy has no column {column!r}; it has {known}. Use one of these.")
+        raise KeyError(f"An ErrorStudy has no column {column!r}. Use one of the columns {known}.")
 
     def plot(self, **kwargs: Any) -> ErrorCurveDisplay:
         """Plot the errors (needs matplotlib).
@@ -115,7 +119,8 @@ class ErrorStudy:
         Parameters
         ----------
         **conditions : value or list of values
-            For each named column, the value, or the list of values, of the rows to select.
+            The name of each argument is a column. Its value is the required value in this column,
+            or a list of allowed values.
 
         Returns
         -------
@@ -125,7 +130,7 @@ class ErrorStudy:
         Raises
         ------
         KeyError
-            If there is no such column.
+            If the name of an argument is not a column.
         """
         keep = np.ones(len(self), dtype=bool)
         for column, wanted in conditions.items():
@@ -134,12 +139,13 @@ class ErrorStudy:
         return ErrorStudy({k: v[keep] for k, v in self.columns.items()}, self.errors[keep])
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Return all columns, with the mean error, standard deviation and standard error.
+        """Return all columns of the table as a dict.
 
         Returns
         -------
         dict of ndarray of shape (n_rows,)
-            The values of each column by its name.
+            The values of each column by its name. In addition to the columns that define the rows,
+            there are the columns "error", "standard_deviation" and "standard_error".
         """
         return {name: self[name] for name in [*self.columns, *_STATISTICS]}
 
@@ -150,7 +156,7 @@ class ErrorStudy:
     @overload
     def to_frame(self, library: str) -> DataFrame | PolarsDataFrame: ...
     def to_frame(self, library: str = "pandas") -> DataFrame | PolarsDataFrame:
-        """Return the tidy table as a data frame.
+        """Return the table as a data frame.
 
         Parameters
         ----------
@@ -168,7 +174,10 @@ class ErrorStudy:
             If the library is not installed.
         """
         if library not in ("pandas", "polars"):
-            raise ValueError(f'Argument library must be "pandas" or "polars", got {library!r}.')
+            raise ValueError(
+                f"ErrorStudy.to_frame got the unknown library {library!r}. Pass library="
+                '"pandas" or "polars".'
+            )
         module = import_library("ErrorStudy.to_frame", library)
         columns = self.to_dict().items()
         return module.DataFrame({k: v.tolist() if v.dtype == object else v for k, v in columns})
@@ -218,61 +227,70 @@ def simulate_errors(
     checkpoint: FilePath | None = None,
     progress: bool = False,
 ) -> ErrorStudy:
-    """Simulate the errors of oracles with post-processors, over epsilons, queries and metrics.
+    """Simulate the errors of oracles and post-processors for known true frequencies.
 
-    A cell is a combination of population, number of users, oracle and epsilon. For each cell, whole
-    collections are simulated from the counts. Every post-processor then processes the same
-    simulated estimates, so the errors can be compared in pairs. Users are not simulated
-    individually, so a study takes only seconds.
+    For each combination of a population, a number of users, an oracle and an epsilon, `n_repeats`
+    collections are simulated. Every post-processor processes the same simulated estimates. Errors
+    of different post-processors can therefore be compared collection by collection. Only the
+    counts of the reports are simulated, not each user, so a study needs only seconds.
 
-    The joblib backend is the one that :func:`joblib.parallel_config` selects ("loky", "threading",
-    "dask", "ray"). The result depends neither on the backend nor on `n_jobs`. The result of a cell
-    does not depend on the other cells, because its random numbers depend only on the seed and the
-    cell.
+    The joblib backend ("loky", "threading", "dask", "ray") can be selected with
+    :func:`joblib.parallel_config`. The result depends neither on the backend nor on `n_jobs`. The
+    simulated collections of a combination do not depend on the other combinations of the study,
+    because their random numbers depend only on the seed and on this combination.
 
     Parameters
     ----------
-    oracles : oracle, list or dict of them
-        The oracles. The names in the result are the keys of the dict, otherwise the reprs.
+    oracles : oracle, list or dict of oracles
+        The oracles. In the result, the name of an oracle is its key in the dict. If `oracles` is
+        not a dict, the name is the repr of the oracle.
     postprocessors : "all", list or dict
-        Post-processors or Pipelines of them. A dict contains post-processors by their names in the
-        result, or grids of parameters by class names. If a post-processor is a search, it chooses
-        separately for each simulated estimate.
-    frequencies : array-like of shape (d,), or dict of them
-        True frequencies of a population, which sum to 1, or a dict of several named populations. If
-        `n_samples` is None, the numbers of users of the categories instead, as integers.
+        The post-processors, or Pipelines of post-processors. A dict maps names, which are used in
+        the result, to post-processors, or class names to grids of parameters. If a post-processor
+        is a search, it chooses a candidate separately for each simulated estimate.
+    frequencies : array-like of shape (d,), or dict of arrays
+        The true frequencies of a population, which sum to 1, or a dict from names to the
+        frequencies of several populations. If `n_samples` is None, pass integers instead: the
+        number of users of each category.
     n_samples : int, list of int or None, default=None
-        Numbers of users. Each category gets the integer number of users nearest to its frequency,
-        the same in each repeat. If None, use the sum of the counts.
+        Numbers of users. The number of users of each category is its frequency times the number of
+        users, rounded, and is the same in each repeat. If None, `frequencies` contains numbers of
+        users.
     epsilons : float, list of float or None, default=None
-        Privacy budgets. If None, use the epsilon of each oracle.
-    queries : query set, dict of them, or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-    metrics : {"mse", "mae"}, callable, or list of them, default="mse"
+        Privacy budgets, each of which is used with each oracle. If None, use the epsilon of each
+        oracle.
+    queries : query set, dict of query sets, or None, default=None
+        The queries to answer, see :mod:`sklearn_ldp.queries`. The keys of a dict are the names in
+        the result. If None, every category is a query.
+    metrics : {"mse", "mae"}, callable, or list of these, default="mse"
         Errors of the answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     n_repeats : int, default=30
-        Number of simulated collections per cell.
+        Number of simulated collections per combination of population, number of users, oracle and
+        epsilon.
     n_jobs : int, default=None
         Number of joblib workers.
     random_state : int, RandomState or Generator, default=0
-        Seed. With an int, the study is reproducible. A Generator is advanced by each call.
+        Seed of the simulation. With an int, the study is reproducible. With a Generator, each call
+        draws other random numbers.
     checkpoint : path-like, default=None
-        A file to store the errors of each finished cell; it is created if missing. If the same call
-        is repeated, it resumes from this file, and a larger study computes only the cells that are
-        not in the file. The file is text (JSON lines).
+        A file that stores errors as soon as they are computed. It is created if it does not exist.
+        If an interrupted call is repeated with the same file, only the errors that are not in the
+        file are computed. The same is true for a larger study. The file has one JSON object per
+        line.
     progress : bool, default=False
         Whether to show the progress on stderr.
 
     Returns
     -------
     ErrorStudy
-        The errors, with one row per combination.
+        The errors, with one row per combination of population, number of users, oracle, epsilon,
+        post-processor, queries and metric.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not valid, or two parameters do not match. These errors are raised before
-        the work starts.
+        If a parameter is not valid, or if parameters do not match, such as queries for another
+        number of categories. These errors are raised before the simulation starts.
 
     References
     ----------
@@ -327,7 +345,10 @@ def simulate_errors(
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """An oracle and a population, whose collections are simulated in one task."""
+    """One combination of a population, a number of users, an oracle and an epsilon.
+
+    All collections of a cell are simulated together.
+    """
 
     population: str
     counts: np.ndarray
@@ -346,10 +367,10 @@ class _Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Return a digest of all inputs of the simulation, which seeds its random numbers.
+        """A hash of all inputs of the simulation, from which its random numbers are seeded.
 
-        The digest includes neither the version of the package nor the module of the oracle, so
-        that a seeded study stays the same when these change.
+        The version of the package and the module of the oracle are not included. A study with a
+        seed therefore has the same result after these change.
         """
         return _digest(self.counts, _whole_repr(self.oracle), self.n_repeats, self.entropy)
 
@@ -363,7 +384,11 @@ class _Cell:
 
 
 class _Row(NamedTuple):
-    """One row of the study: what it combines, and the key of its errors in the checkpoint."""
+    """One row of a study: a cell, a post-processor, queries and a metric, with their names.
+
+    A cell is a combination of a population, a number of users, an oracle and an epsilon. `key`
+    identifies the errors of the row in the checkpoint file.
+    """
 
     cell: _Cell
     post_name: str
@@ -376,7 +401,12 @@ class _Row(NamedTuple):
 
 
 def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_Row]:
-    """Yield the rows of a cell; raise ValueError if queries do not fit its population."""
+    """Yield the rows of a study for one cell: one row per post-processor, query set and metric.
+
+    A cell is a combination of a population, a number of users, an oracle and an epsilon.
+    posts, queries, metrics: dicts from names to post-processors, query sets and metrics.
+    Raise ValueError if queries do not match the number of categories of the population.
+    """
     digests = {}
     for name, query_set in queries.items():
         for metric in metrics.values():
@@ -393,7 +423,11 @@ def _rows(cell: _Cell, posts: dict, queries: dict, metrics: dict) -> Iterator[_R
 
 
 def _tasks(rows: list[_Row]) -> list[list[_Row]]:
-    """Group whole cells into tasks that are large enough for a worker."""
+    """Split the rows of a study into tasks for joblib workers, and return the list of the tasks.
+
+    All rows that use the same simulated collections belong to the same task. Each task is large
+    enough for a worker.
+    """
     tasks: list[list[_Row]] = []
     size = _TASK
     for _, group in groupby(rows, key=lambda row: id(row.cell)):
@@ -408,7 +442,11 @@ def _tasks(rows: list[_Row]) -> list[list[_Row]]:
 
 
 def _work(task: list[_Row]) -> tuple[dict[str, np.ndarray], str]:
-    """Return a dict from the key of each row of a task to its errors, and the task's name."""
+    """Compute the errors of all rows of a task.
+
+    Returns: a dict from the key of each row to its errors, of shape (n_repeats,), and a text for
+    the progress bar.
+    """
     errors = {}
     for _, cell_rows in groupby(task, key=lambda row: id(row.cell)):
         rows = list(cell_rows)
@@ -440,7 +478,10 @@ def _with_each_epsilon(oracle: BaseOracle, epsilons: Any, d: int) -> Iterator[Ba
 
 
 def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """For each population and number of users, yield its name and integer counts."""
+    """For each population and each number of users, yield the population's name and its counts.
+
+    The counts are the integer numbers of users of the categories.
+    """
     named = frequencies if isinstance(frequencies, Mapping) else {"": frequencies}
     for name, population in named.items():
         label = f"frequencies of {name!r}" if name else "frequencies"
@@ -448,34 +489,37 @@ def _populations(frequencies: Any, n_samples: Any) -> Iterator[tuple[str, np.nda
             values = np.asarray(population, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"simulate_errors needs {label} or counts, with one number for each category, "
-                "but got users' values. Count the values first, for example by value_counts() of a "
-                "pandas Series."
+                f"simulate_errors needs {label} with one number for each category, got values that "
+                "are not numbers. If these are users' values, count them first, for example by "
+                "value_counts() of a pandas Series."
             ) from error
         if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values) & (values >= 0)):
             raise ValueError(
-                f"simulate_errors needs {label} that are finite and >= 0, of shape (d,), got an "
-                f"array of shape {values.shape}. Pass one number for each category."
+                f"simulate_errors needs {label} as a nonempty one-dimensional array of finite "
+                f"numbers that are at least 0, got {values.tolist()!s:.60} of shape "
+                f"{values.shape}. Pass one such number for each category."
             )
         if n_samples is None:
             if np.any(values != np.floor(values)) or not values.sum():
                 raise ValueError(
-                    f"simulate_errors needs the number of users, got {label} without n_samples. "
-                    "Pass n_samples=, or integer counts of users as frequencies=."
+                    f"simulate_errors needs n_samples, because {label} are not integers with a "
+                    "positive sum, got n_samples=None. Pass the number of users as n_samples=, or "
+                    "integer numbers of users as frequencies=."
                 )
             counts = population if np.asarray(population).dtype.kind in "iu" else values
             yield str(name), check_counts(counts, f"simulate_errors: {label}")
             continue
         if not np.isclose(values.sum(), 1.0, rtol=0, atol=1e-6):
             raise ValueError(
-                f"simulate_errors needs {label} that sum to 1, got a sum of {values.sum():.6g}. "
-                "Divide the numbers by their sum, or pass counts and leave out n_samples=."
+                f"simulate_errors needs {label} that sum to 1, got numbers with the sum "
+                f"{values.sum():.6g}. Divide the numbers by their sum. If they are integer numbers "
+                "of users, leave out n_samples= instead."
             )
         for size in np.atleast_1d(n_samples).tolist():
             if not isinstance(size, Integral) or size < 1:
                 raise ValueError(
-                    f"simulate_errors needs integers >= 1 as n_samples, got {size!r}. Pass "
-                    "n_samples= as a number of users, or a list of such numbers."
+                    f"simulate_errors needs positive integers as n_samples, got {size!r}. Pass "
+                    "n_samples= as a number of users, or as a list of such numbers."
                 )
             check_total(int(size), "simulate_errors: n_samples")
             yield str(name), apportion(values, int(size))
@@ -489,9 +533,9 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
         )
     if isinstance(oracles, BaseColumnSurvey):
         raise TypeError(
-            f"simulate_errors needs oracles for one question, got {type(oracles).__name__}. Pass "
-            "the oracle of a single column, or pass survey.simulate(counts, n_repeats) to "
-            "query_errors."
+            "simulate_errors needs oracles for a single column, got the survey "
+            f"{type(oracles).__name__}, which has several columns. Pass the oracle of a single "
+            "column. To simulate a survey, pass survey.simulate(counts, n_repeats) to query_errors."
         )
     is_named = isinstance(oracles, Mapping)
     listed = oracles.values() if is_named else oracles
@@ -499,8 +543,8 @@ def _named_oracles(oracles: Any) -> dict[str, BaseOracle]:
     for oracle in listed:
         if not isinstance(oracle, BaseOracle):
             raise TypeError(
-                f"simulate_errors needs oracles such as OLH(), got {oracle!r}. Pass an oracle, or "
-                "a list or dict of oracles."
+                f"simulate_errors needs oracles such as OLH(), got {oracle!r}. Pass oracles= as an "
+                "oracle, or as a list or dict of oracles."
             )
     if is_named:
         return dict(zip(map(str, oracles), listed, strict=True))
@@ -520,13 +564,17 @@ def _named_postprocessors(postprocessors: Any) -> dict[str, Any]:
 
 
 def _by_name(entries: list, kind: str, name: Callable[[Any], str]) -> dict[str, Any]:
-    """Return a dict from names to entries; raise ValueError if two names are equal."""
+    """Return a dict from the name of each entry to the entry.
+
+    name: function that returns the name of an entry. kind: the parameter that contains the entries,
+    for the error message. Raise ValueError if two names are equal or there is no entry.
+    """
     names = [name(entry) for entry in entries]
     named = dict(zip(names, entries, strict=True))
     if len(named) < len(entries) or not named:
         raise ValueError(
-            f"simulate_errors needs at least one entry in {kind}, and different names for all, got "
-            f"the names {names}. Pass {kind}= as a dict with a name for each entry."
+            f"simulate_errors needs at least one entry in {kind}, and all entries need different "
+            f"names, got the names {names}. Pass {kind}= as a dict from different names to entries."
         )
     return named
 
@@ -549,7 +597,10 @@ def _whole_repr(estimator: Any) -> str:
 
 
 def _digest(*values: Any) -> str:
-    """Return a digest of some values."""
+    """Return the SHA-256 hash of several arrays or other values, as hexadecimal digits.
+
+    Other values than arrays are represented by their repr.
+    """
     digest = hashlib.sha256()
     for value in values:
         content = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()

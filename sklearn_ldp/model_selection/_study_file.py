@@ -1,4 +1,4 @@
-"""The checkpoint file of `simulate_errors`, with the errors that are already computed."""
+"""The checkpoint file of `simulate_errors`, which stores the errors that are already computed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ _HEADER = json.dumps({"format": "sklearn_ldp study", "version": 2}).encode()
 
 
 def _line_digest(key: str, errors: list[float]) -> str:
-    """Return the digest that a line of the checkpoint contains, to detect damage."""
+    """Return a hash of the key and the errors in a line of the checkpoint file.
+
+    The line also contains the hash, so that damage can be detected.
+    """
     return hashlib.sha256(json.dumps([key, errors]).encode()).hexdigest()[:32]
 
 
 class StudyFile:
-    """An append-only file of JSON lines, each of which contains a key and its errors.
+    """The checkpoint file of a study. An interrupted study can be resumed from this file.
 
-    A study can take hours, and this file lets an interrupted study continue.
-
-    Only complete lines count. If a killed process has left an incomplete last line, the next
-    process that opens the file removes it. Only one process may write at a time.
+    Each line is a JSON object with the key of a row of the study and the errors of this row. Lines
+    are only appended. If a process was killed, the last line may be incomplete. The next process
+    that opens the file removes this line. Only one process may write to the file at a time.
 
     Parameters
     ----------
     path : path-like or None
-        The file, created if missing. If None, errors are only in memory.
+        The file, which is created if it does not exist. If None, errors are only kept in memory.
 
     Raises
     ------
     ValueError
-        If the file is not the checkpoint of a study, or is damaged.
+        If the file is not a checkpoint of a study, or if it is damaged.
     """
 
     def __init__(self, path: FilePath | None):
@@ -53,8 +55,8 @@ class StudyFile:
         # A killed process may have left an incomplete header.
         if content and not _HEADER.startswith(header if complete else content):
             raise ValueError(
-                f"{self._path} is not a checkpoint of simulate_errors, or has another version. "
-                "Pass the name of a new file."
+                f"{self._path} is not a checkpoint of simulate_errors in the current format. Pass "
+                "checkpoint= as the name of a new file."
             )
         for number, line in enumerate(lines, start=2):
             try:
@@ -62,12 +64,12 @@ class StudyFile:
                 key = entry["key"]
                 errors = [float(error) for error in entry["errors"]]
                 if entry["sha256"] != _line_digest(key, errors):
-                    raise ValueError("another digest")
+                    raise ValueError("the hash in this line is not the hash of its key and errors")
                 self._known[key] = errors
             except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(
-                    f"{self._path} is damaged in line {number}. Remove this line from the file; "
-                    "its errors are then computed again."
+                    f"{self._path} is damaged in line {number}. Delete this line from the file and "
+                    "repeat the call; the errors of this line are then computed again."
                 ) from error
         if not complete:
             self._path.write_bytes(_HEADER + b"\n")
@@ -81,7 +83,10 @@ class StudyFile:
         return np.array(self._known[key])
 
     def add(self, errors: dict[str, np.ndarray]) -> None:
-        """Append the errors of some keys to the file, and wait until they are on disk."""
+        """Append errors to the file, and wait until they are written to the disk.
+
+        errors: a dict from the keys of rows of the study to the errors of these rows.
+        """
         entries = {key: values.tolist() for key, values in errors.items()}
         self._known.update(entries)
         if self._path is None:

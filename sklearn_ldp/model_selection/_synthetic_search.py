@@ -1,4 +1,4 @@
-"""SyntheticSearch, which compares candidates on synthetic users made from the estimate."""
+"""SyntheticSearch, which chooses a post-processor by its errors on simulated users."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ _ENOUGH_WITH_QUERIES = 50_000  # the same if a candidate uses the queries, which
 
 
 class _Demand(NamedTuple):
-    """How much better a candidate must be in the simulation to replace the default."""
+    """The condition under which another candidate is chosen instead of the default.
+
+    The error of the candidate, divided by the error of the default, must be smaller than `ratio`.
+    `n_standard_errors` standard errors are added to this quotient first.
+    """
 
     ratio: float  # of the errors, which must be smaller
     n_standard_errors: float  # by which the ratio must be smaller
@@ -59,58 +63,68 @@ _DEMAND_OF_RANGES = _Demand(ratio=0.95, n_standard_errors=0.0)
 
 
 class SyntheticSearch(BaseSearch):
-    """Choose the post-processor that does best on a synthetic data set fitted to the estimate.
+    """Choose the post-processor with the smallest error on simulated users.
 
-    A synthesizer turns the estimate into a distribution, from which synthetic users are made. The
-    same oracle is simulated on these users `n_repeats` times, and every candidate post-processes
-    the same simulated estimates. The candidate with the smallest error with respect to the
-    synthetic users is chosen (Wang et al., NDSS 2020, section V-D, Figure 9). The search uses no
-    raw value of a user, so it costs no privacy.
+    The candidates are the post-processors among which the search chooses. Another post-processor,
+    the synthesizer, turns the estimate into a distribution. Synthetic users are made with this
+    distribution. The oracle is simulated on these users `n_repeats` times, and every candidate
+    post-processes the same simulated estimates. The frequencies of the synthetic users are known,
+    so the errors can be computed, and the candidate with the smallest error is chosen (Wang et al.,
+    NDSS 2020, section V-D, Figure 9). The search uses no raw value of a user, so it costs no
+    privacy.
 
-    The choice is biased towards the assumptions of the synthesizer. Norm-Sub, the synthesizer of
-    the paper, keeps the largest errors of the estimate. So, if the noise is large, its synthetic
-    users have too few categories, which are too frequent. EmpiricalBayes assumes that categories,
-    or groups of them, are exchangeable. So the frequencies of its synthetic users are too similar.
-    A power-law synthesizer favors power-law post-processors. Therefore the default synthesizers are
-    both Norm-Sub and EmpiricalBayes, and the error is the geometric mean of the errors on both
-    populations. EmpiricalBayes, if it is a candidate, is the default choice. (If there are several,
-    the default is the one that uses the queries.) Another candidate replaces the default only if it
-    is better by 15 % and by two standard errors of the simulation; for ranges, by 5 %. This is
-    unpublished; ``synthesizer=NormSub()`` is the search of the paper.
+    The choice is biased towards candidates with the same assumptions as the synthesizer. Norm-Sub
+    is the synthesizer of the paper. Its result contains the largest errors of the estimate. If the
+    noise is large, its synthetic users therefore have too few categories, which are too frequent.
+    EmpiricalBayes assumes that categories, or groups of categories, are exchangeable. The
+    frequencies of its synthetic users are therefore too similar. A power-law synthesizer favors
+    power-law post-processors. By default, this class therefore uses two synthesizers, Norm-Sub and
+    EmpiricalBayes, which make two populations of synthetic users. The error of a candidate is the
+    geometric mean of its errors on both populations.
+
+    If EmpiricalBayes is a candidate, it is the default choice. If several EmpiricalBayes are
+    candidates, the default is the last that uses the queries. Another candidate is chosen only if
+    its error is at least 15 % smaller than the error of the default, and this difference exceeds
+    two standard errors of the simulation. For ranges, it is sufficient that the error is 5 %
+    smaller. These rules are unpublished. With ``synthesizer=NormSub()``, this class is the search
+    of the paper.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        The post-processors to choose from; a list may contain Pipelines of them. "all" means
-        :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes that uses
-        the queries if they are groups, ranges or ``top_k``. A dict has a grid of parameters for
-        each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05, 2]}}``, and every
-        combination is a candidate. If the list contains no EmpiricalBayes, the candidate with the
-        smallest error is chosen, even if the difference is not significant. Add
-        ``EmpiricalBayes(queries=...)`` as the default choice, or use
-        :class:`~sklearn_ldp.SyntheticStack` to average the candidates.
+        The post-processors to choose from. A list may also contain Pipelines of post-processors.
+        "all" means :func:`~sklearn_ldp.model_selection.default_candidates`, and an EmpiricalBayes
+        that uses the queries if they are groups, ranges or ``top_k``. A dict contains a grid of
+        parameters for each class name, such as ``{"NormSub": {}, "BaseCut": {"alpha": [0.05,
+        2]}}``. Each combination of parameters is then a candidate. If there is no EmpiricalBayes
+        among the candidates, the candidate with the smallest error is chosen, even if the
+        difference is not significant. To avoid this, add ``EmpiricalBayes(queries=...)`` to the
+        list as the default choice, or use :class:`~sklearn_ldp.SyntheticStack`, which averages the
+        candidates.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. If None, every category is a query.
-        For a set of estimates, also a mapping from the names of its estimates to queries.
+        For a set of estimates, a mapping from the names of its estimates to queries is also
+        possible.
     metric : {"mse", "mae"} or callable, default="mse"
-        Mean squared or mean absolute error of the answers, or any function of the true and the
-        estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
+        The error of the answers: the mean squared error, the mean absolute error, or any function
+        of the true and the estimated answers, see :func:`~sklearn_ldp.metrics.query_errors`.
     synthesizer : post-processor, default=None
         The post-processor that turns the estimate into a distribution. Negative values of its
-        result are set to 0, and the other values are scaled to the sum 1. If None, use both
-        :class:`~sklearn_ldp.NormSub` and :class:`~sklearn_ldp.EmpiricalBayes`, which uses the
-        queries if they are groups or ranges.
+        result are set to 0, and the other values are divided by their sum. If None, there are two
+        synthesizers: :class:`~sklearn_ldp.NormSub`, and an :class:`~sklearn_ldp.EmpiricalBayes`
+        that uses the queries if they are groups or ranges.
     n_repeats : int or "auto", default="auto"
-        Number of simulated collections, half of them from each of two populations. "auto" means
-        30. In domains of more than 16,666 categories, where errors vary less, it means 500,000
-        divided by the number of categories, but at least 10. If a candidate of "all" uses groups or
-        top_k, which takes longer, these numbers are 1,666 categories and 50,000 instead. If one
-        uses ranges, "auto" means 10.
+        Number of simulated collections. With two synthesizers, each population has half of them.
+        "auto" means 30. For more than 16,666 categories, "auto" means 500,000 divided by the number
+        of categories, but at least 10. If a candidate of "all" uses groups or ``top_k``, which
+        needs more computing time, these limits are 1,666 categories and 50,000. If a candidate of
+        "all" uses ranges, "auto" means 10.
     oracle : oracle, default=None
-        The oracle to simulate. If None, use the oracle of the estimate. Required for a plain array.
+        The oracle that is simulated. If None, use the oracle of the estimate. For a plain array,
+        pass the oracle that made the estimate.
     n_samples : int, default=None
-        Number of users. If None, use the number of users of the estimate. Required for a plain
-        array.
+        Number of users. If None, use the number of users of the estimate. For a plain array, pass
+        this number.
     %(n_jobs)s
     %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
@@ -119,8 +133,8 @@ class SyntheticSearch(BaseSearch):
     Attributes
     ----------
     %(results)s
-        With two populations, the scores in each population are multiplied by a factor, so that both
-        have the same mean, the geometric mean of both errors.
+        With two populations, the scores of each candidate are rescaled: in both populations, their
+        mean becomes minus the geometric mean of the errors on the two populations.
     %(best)s
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         The estimate after the chosen candidate.
@@ -128,14 +142,15 @@ class SyntheticSearch(BaseSearch):
 
     See Also
     --------
-    SyntheticStack : Averages the candidates instead of picking one.
-    HeldOutSearch : Judges the candidates on held-out reports, or on noisy copies.
+    SyntheticStack : Averages the candidates instead of choosing one of them.
+    HeldOutSearch : Compares the candidates on held-out reports, or on noisy copies.
 
     Notes
     -----
-    With as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the chosen candidate's
-    error in every category exceeds the error of NormSub by over 5 % in 1 of 72 settings, by a
-    factor of 1.24. The synthetic users then mostly reproduce noise.
+    In 72 settings with as few reports as in the notes of :class:`~sklearn_ldp.Calibrate`, the error
+    of the chosen candidate, over all categories, is over 5 % larger than the error of NormSub in 1
+    setting, by a factor of 1.24. With so few reports, the frequencies of the synthetic users are
+    mostly noise.
 
     References
     ----------
@@ -206,9 +221,9 @@ class SyntheticSearch(BaseSearch):
             n_samples = estimate.noise.n_users
         if oracle is None or n_samples is None:
             raise ValueError(
-                f"{type(self).__name__} needs the oracle of the estimate and its number of users, "
-                "but got an estimate without them. Pass the FrequencyEstimate that the oracle "
-                "returned, or pass oracle= and n_samples=."
+                f"{type(self).__name__} needs the oracle and the number of users of the estimate, "
+                "got an estimate that does not contain both. Pass the FrequencyEstimate that the "
+                "oracle returned, or pass oracle= and n_samples=."
             )
         refuse_changed(estimate, type(self).__name__)
         query_set = as_query_set(self.queries)
@@ -245,7 +260,10 @@ class SyntheticSearch(BaseSearch):
         return [Case(simulated, truth, query_set) for simulated, truth in collections]
 
     def _n_repeats(self, estimate):
-        """Return the number of simulated collections; "auto" depends on their computing time."""
+        """Return the number of simulated collections.
+
+        If the parameter `n_repeats` is "auto", the number is smaller if a simulation is slow.
+        """
         if self.n_repeats != "auto":
             return self.n_repeats
         knowing = candidates_knowing(self.queries) if isinstance(self.candidates, str) else []
@@ -298,9 +316,10 @@ class SyntheticSearch(BaseSearch):
         return Choice(results, chosen, rule)
 
     def _scaled_splits(self, judgments, n_rows):
-        """Return the errors of all splits, after each population is scaled to the common mean.
+        """Return the rescaled errors of all candidates in all simulated collections.
 
-        Shapes: -> (n_candidates, n_splits).
+        In each population, the mean error of a candidate becomes the geometric mean of its mean
+        errors on all populations. Shapes: -> (n_candidates, n_splits).
         """
         n_populations = 2 if self.synthesizer is None else 1
         errors = mean_over_rows(judgments, n_rows, n_populations)
@@ -311,7 +330,7 @@ class SyntheticSearch(BaseSearch):
 
 
 def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgment:
-    """Return the errors of a candidate on all cases."""
+    """Return the Judgment of a candidate: its errors on all cases, by the given metric."""
     errors = []
     for case in cases:
         processed = candidate.fit_transform(case.estimate)
@@ -323,7 +342,11 @@ def _errors(candidate: Any, cases: list[Case], metric: Metric) -> Judgment:
 def _synthetic(
     synthesizer: Any, estimate: FrequencyEstimate, oracle: Any, n_users: int, n_repeats: int
 ) -> tuple[FrequencyEstimate, np.ndarray]:
-    """Return cases: simulated estimates from synthetic users, and the users' frequencies."""
+    """Make synthetic users from an estimate, and simulate the oracle on them `n_repeats` times.
+
+    Returns: the simulated estimates, as one FrequencyEstimate with a row per simulation, and the
+    frequencies of the synthetic users, of shape (d,).
+    """
     counts = apportion(np.asarray(synthesizer.fit_transform(estimate))[0], n_users)
     noise = estimate.noise
     if noise is None or not noise.curvature:

@@ -1,4 +1,4 @@
-"""SyntheticStack, the weighted mean of all candidates, with weights from synthetic users."""
+"""SyntheticStack, a weighted mean of post-processors, with weights from simulated users."""
 
 from __future__ import annotations
 
@@ -24,43 +24,47 @@ _MEAN_WEIGHT = 2 / 3
 
 
 class SyntheticStack(SyntheticSearch):
-    """Average the post-processors, with the weights that do best on synthetic data sets.
+    """Average post-processors with the weights that have the smallest error on simulated users.
 
-    :class:`~sklearn_ldp.SyntheticSearch` chooses a single candidate; this class computes a weighted
-    mean of all candidates. Errors of different methods partly cancel. If the simulation cannot
-    show which candidate is best, a mean depends less on chance. The synthetic users, the simulated
-    collections and the time are the same as in the search.
+    The candidates are the post-processors that are averaged. :class:`~sklearn_ldp.SyntheticSearch`
+    chooses one candidate. This class computes a weighted mean of the results of all candidates. The
+    errors of different candidates partly cancel in the mean. If the simulation cannot show which
+    candidate is best, a mean also depends less on chance. The simulated users, the simulated
+    collections and the computing time are the same as in SyntheticSearch.
 
     Let E be the errors of all candidates' answers in a simulated collection, of shape
-    (n_candidates, n_answers), and G the mean of E E' over the collections of a population. The
-    weights w, which are non-negative and sum to 1, minimize w' (sum over populations of G / g) w.
-    Here g is the error of the candidate that SyntheticSearch would choose, in the same population.
-    This candidate gets an additional third of the total weight, because both populations may be
-    wrong in the same way. This is
+    (n_candidates, n_answers), and G the mean of E E' over the simulated collections of a
+    population. The weights w are non-negative. Two thirds of the total weight minimize w' (sum over
+    populations of G / g) w. Here g is the mean squared error, in the same population, of the
+    candidate that SyntheticSearch would choose. The remaining third is the weight of this
+    candidate, because both populations may differ from the true one in the same way. This method is
     unpublished.
 
-    Use this class for your own candidates, if EmpiricalBayes is not among them. With "all" it is
-    less reliable: for the most frequent categories of a flat population it had up to 2.8 times the
-    error of SyntheticSearch.
+    Use this class for your own candidates if EmpiricalBayes is not among them. With "all" it is
+    less reliable: for the most frequent categories of a population with nearly equal frequencies,
+    its error was up to 2.8 times the error of SyntheticSearch.
 
     Parameters
     ----------
     candidates : "all", list of post-processors or dict of grids, default="all"
-        As in SyntheticSearch. For PostPos, the average uses its frequencies (which equal those of
-        Base), not its clipped answers.
+        The post-processors to average, see :class:`~sklearn_ldp.SyntheticSearch`. For PostPos, the
+        average uses its frequencies, which are the frequencies of Base, and not its answers, which
+        are set to 0 if they are negative.
     queries : query set, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The queries to answer with a small mean squared error, see :mod:`sklearn_ldp.queries`. If
-        None, every category is a query. For a set of estimates, also a mapping from the names of
-        its estimates to queries.
+        The queries whose answers should have a small mean squared error, see
+        :mod:`sklearn_ldp.queries`. If None, every category is a query. For a set of estimates, a
+        mapping from the names of its estimates to queries is also possible.
     synthesizer : post-processor, default=None
-        As in SyntheticSearch.
+        The post-processor that makes the distribution of the simulated users, see
+        :class:`~sklearn_ldp.SyntheticSearch`.
     n_repeats : int or "auto", default="auto"
-        As in SyntheticSearch.
+        Number of simulated collections, see :class:`~sklearn_ldp.SyntheticSearch`.
     oracle : oracle, default=None
-        The oracle to simulate. If None, use the oracle of the estimate. Required for a plain array.
+        The oracle that is simulated. If None, use the oracle of the estimate. For a plain array,
+        pass the oracle that made the estimate.
     n_samples : int, default=None
-        Number of users. If None, use the number of users of the estimate. Required for a plain
-        array.
+        Number of users. If None, use the number of users of the estimate. For a plain array, pass
+        this number.
     %(n_jobs)s
     %(verbose)s
     random_state : int, RandomState, Generator or None, default=0
@@ -71,20 +75,20 @@ class SyntheticStack(SyntheticSearch):
     weights_ : dict of float
         A dict from each candidate's name in `results_` to its weight. The weights sum to 1.
     %(results)s
-        There is an additional column "weight". With two populations, the scores in each population
-        are multiplied by a factor, so that both have the same mean.
+        There is an additional entry "weight", the weight of each candidate. With two populations,
+        the scores of each candidate are multiplied by a factor in each population, so that both
+        populations have the same mean score.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The weighted mean of the estimates after all candidates.
+        The weighted mean of the results of all candidates.
     %(fitted)s
 
     See Also
     --------
-    SyntheticSearch : Chooses a single candidate, like the papers.
+    SyntheticSearch : Chooses a single candidate, as the papers do.
 
     Notes
     -----
-    As after any post-processor, the result has no confidence intervals. Use the confidence
-    intervals of the raw estimate.
+    The result has no confidence intervals. Use the confidence intervals of the raw estimate.
 
     Examples
     --------
@@ -141,9 +145,11 @@ class SyntheticStack(SyntheticSearch):
         return self._mean(completed, [post.estimate_ for _, post in self._stacked])
 
     def _weights(self, errors, chosen):
-        """Return the weights of all candidates.
+        """Return the weights of all candidates, which are non-negative and sum to 1.
 
-        Shapes: errors (n_cases, n_candidates, n_answers) -> (n_candidates,).
+        errors: the scaled errors of the answers, of shape (n_cases, n_candidates, n_answers).
+        chosen: index of the candidate that SyntheticSearch would choose.
+        Returns: an array of shape (n_candidates,).
         """
         n_populations = 2 if self.synthesizer is None else 1
         k = errors.shape[1]
@@ -157,7 +163,10 @@ class SyntheticStack(SyntheticSearch):
         return weights
 
     def _mean(self, estimate, processed):
-        """Return the weighted mean of the estimates after all candidates."""
+        """Return the weighted mean of the candidates' results as a FrequencyEstimate.
+
+        estimate: the raw estimate. processed: the results of the candidates with a positive weight.
+        """
         pairs = zip(self._stacked, processed, strict=True)
         values = sum(weight * result.values for (weight, _), result in pairs)
         return estimate.with_values(values, by=type(self).__name__)
@@ -169,7 +178,11 @@ class SyntheticStack(SyntheticSearch):
 
 
 def _scaled_errors(candidate: Any, cases: list[Case]) -> Judgment:
-    """Return a candidate's mean squared error in each case, and its scaled answer errors."""
+    """Return the Judgment of a candidate: its mean squared error in each case, and scaled errors.
+
+    The scaled errors are the errors of the answers, multiplied by numbers such that their squares
+    sum to the mean squared error.
+    """
     # The squares of the scaled errors sum to the squared error.
     scaled = []
     for case in cases:
@@ -181,17 +194,17 @@ def _scaled_errors(candidate: Any, cases: list[Case]) -> Judgment:
 
 
 def least_on_simplex(products: np.ndarray) -> np.ndarray:
-    """Return non-negative weights with the sum 1 that minimize a quadratic form.
+    """Return the non-negative weights with the sum 1 that minimize a quadratic form.
 
     Parameters
     ----------
     products : ndarray of shape (k, k)
-        A symmetric matrix M without negative eigenvalues.
+        The symmetric matrix M of the quadratic form. It has no negative eigenvalues.
 
     Returns
     -------
     ndarray of shape (k,)
-        Weights w >= 0 with the sum 1 that minimize w' M w.
+        The weights w that minimize w' M w.
     """
     # With x = s w, the minimum of x' M x + (sum(x) - 1)^2 over s is v / (1 + v) for v = w' M w,
     # which grows with v. So non-negative least squares without the constraint has the same w.

@@ -1,4 +1,4 @@
-"""Post-processors, which improve an estimate at no privacy cost."""
+"""Post-processors: transformers that make an estimate more accurate at no privacy cost."""
 
 from .._core.numerics.deconvolution import average_prior, g_model_prior, npmle_prior, posterior_mean
 from .._core.numerics.simplex import norm, norm_sub

@@ -1,4 +1,4 @@
-"""The base class of all post-processors, and the choice of the noise that they assume."""
+"""The base class of all post-processors, and the function that finds the noise they assume."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ _Estimates = TypeVar("_Estimates", bound=FrequencyEstimate | EstimateSet)
 # %(noise_model)s otherwise.
 NOISE_PARAGRAPHS = {
     "noise": """noise : float or NoiseModel, default=None
-    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
-    not have been post-processed before. A number is the noise level, the standard error at
-    frequency 0, which is then assumed for all frequencies. A :class:`~sklearn_ldp.NoiseModel`, such
-    as ``oracle.noise_``, also contains the growth of the variance with the frequency.""",
+    The noise of the estimate. If None, the noise that the FrequencyEstimate contains is used. The
+    estimate must then be raw: no post-processor may have changed it. A number is the noise level,
+    which is the standard error at frequency 0, and is used as the standard error of all
+    frequencies. A :class:`~sklearn_ldp.NoiseModel`, such as ``oracle.noise_``, also contains the
+    growth of the variance with the frequency.""",
     "noise_model": """noise : NoiseModel, default=None
-    The noise of the estimate. If None, use the noise that the FrequencyEstimate contains; it must
-    not have been post-processed before. For a plain array, pass a
-    :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number of users; a noise level
+    The noise of the estimate. If None, the noise that the FrequencyEstimate contains is used. The
+    estimate must then be raw: no post-processor may have changed it. For a plain array, pass a
+    :class:`~sklearn_ldp.NoiseModel`, which contains `p`, `q` and the number of users. A noise level
     alone is not sufficient.""",
 }
 
@@ -59,16 +60,20 @@ _NEEDS = {
 _MAX_ESTIMATE = 2.0
 
 _FITTED = """estimate_ : FrequencyEstimate
-    The fitted frequencies with their categories. Its `noise` and `shards` still describe the
-    estimate before post-processing.
+    The fitted frequencies with their categories. The attributes `noise` and `shards` of the
+    estimate still describe the estimate before post-processing.
 n_features_in_ : int
     Number of categories.
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of the columns, if they have any."""
+    Names of the columns. Only defined if the columns of the input have names."""
 
 
 def _estimates_stay_estimates(cls: type[_T]) -> type[_T]:
-    """Apply `set_output` only to arrays and data frames; an estimate remains an estimate."""
+    """Change the methods `transform` and `fit_transform` of a class, and return the class.
+
+    scikit-learn's `set_output` then has an effect only if the input is an array or a data frame.
+    For a FrequencyEstimate or an EstimateSet, the result always has the same type as the input.
+    """
     # A data frame would lose the noise that the next step of a Pipeline needs. So the result for an
     # estimate is an estimate, whatever the output is set to; `estimate.to_frame()` converts it.
 
@@ -95,16 +100,16 @@ _NOISE_PARAMETERS = ("noise", "n_kept", "bandwidth", "epsilon", "oracle")
 class BasePostProcessor(
     Documented, OneToOneFeatureMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
 ):
-    """Base of all post-processors.
+    """Base class of all post-processors.
 
-    Like :class:`~sklearn.preprocessing.Normalizer`, a post-processor treats every row separately,
-    so `transform` needs no fit; `fit` stores the result for its own rows. A new post-processor is a
-    pure function of rows and a class that calls this function in `_process`; think twice before
-    adding anything to the base class.
+    Like :class:`~sklearn.preprocessing.Normalizer`, a post-processor processes every row
+    separately, so `transform` can be called without a previous `fit`. `fit` also stores the
+    post-processed rows. A new post-processor needs a pure function of rows, and a class that calls
+    this function in `_process`. Think twice before adding anything to this base class.
 
-    The parts of a set are its single estimates, each with a name. `fit` fits a copy of the
-    post-processor to each part and stores it in `estimators_`; `transform` processes each part by
-    the copy with the same name.
+    An :class:`~sklearn_ldp.EstimateSet` contains several estimates, each with a name. `fit` fits
+    one copy of the post-processor to each estimate and stores the copies in `estimators_`.
+    `transform` processes each estimate by the copy with the same name.
     """
 
     _parameter_constraints: dict = {}
@@ -126,7 +131,7 @@ class BasePostProcessor(
 
     @abstractmethod
     def _process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the post-processed estimate, and set fitted attributes."""
+        """Return the post-processed estimate, and set the fitted attributes of the subclass."""
         # `fit` calls it on the estimator itself, `transform` on a temporary copy, so that
         # `transform` changes no attribute.
 
@@ -139,46 +144,56 @@ class BasePostProcessor(
         Parameters
         ----------
         queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
+            The queries of the search.
         estimate : FrequencyEstimate
-            The estimate to answer them.
+            The estimate from which the queries are answered.
 
         Returns
         -------
         bool
-            True if the post-processor uses the queries, or their kind, and can process the
-            estimate.
+            True if the result of the post-processor depends on the queries, or on the type of
+            queries, and if the post-processor can process the estimate.
         """
         return False
 
     def is_reference(self, queries: Queries | None) -> bool:
-        """Return whether this is the default of a search, unless a candidate is clearly better.
+        """Return whether a search chooses this post-processor by default for the queries.
 
         Parameters
         ----------
         queries : query set, (sparse) matrix of shape (n_queries, d) or None
-            The queries.
+            The queries of the search.
 
         Returns
         -------
         bool
-            True if a search replaces this post-processor only by a significantly better candidate.
-            If this is true for several candidates, the default of the search is the last of them
-            for which `knows` is true, or the first of them if `knows` is true for none.
+            If True, a search chooses another candidate only if the other candidate is
+            significantly better. If this method returns True for several candidates, the default
+            of the search is the last of these candidates whose method `knows` returns True. If
+            `knows` returns True for no candidate, the default is the first of these candidates.
         """
         return False
 
     def _takes_arrays(self) -> bool:
-        """Return whether the post-processor accepts plain arrays, which contain no noise."""
+        """Return whether the post-processor can process a plain array.
+
+        An array contains no noise. If the method needs the noise, a parameter must specify it.
+        """
         values = [getattr(self, name) for name in _NOISE_PARAMETERS if hasattr(self, name)]
         return not values or any(value is not None and value != "auto" for value in values)
 
     def _sees_whole_sets(self) -> bool:
-        """Return whether all estimates of a set are processed together, not each separately."""
+        """Return whether this post-processor processes all estimates of a set together.
+
+        If False, each estimate of the set is processed separately.
+        """
         return False
 
     def _fit_process(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Return the result of `fit`; only a search overrides this, because it learns from rows."""
+        """Return the post-processed estimate that `fit` stores in `estimate_`.
+
+        Only searches override this method, because only their `fit` chooses from the rows.
+        """
         return self._process(estimate)
 
     def fit(self, X: FrequencyEstimate | EstimateSet | ArrayLike, y: object = None) -> Self:
@@ -187,7 +202,7 @@ class BasePostProcessor(
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
-            One estimate of the distribution per row; each estimate of a set is processed
+            Each row is one estimate of the distribution. Each estimate of a set is processed
             separately.
         y : None
             Ignored.
@@ -215,7 +230,10 @@ class BasePostProcessor(
         return self
 
     def _fit_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Fit a copy of this post-processor to each estimate of a set; return their results."""
+        """Fit a copy of this post-processor to each estimate of a set.
+
+        Return the set of the post-processed estimates. An estimate without rows is unchanged.
+        """
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         copies = self._copies(estimates.names)
         fitted = {name: _named(name, copies[name].fit, part) for name, part in nonempty.items()}
@@ -238,7 +256,8 @@ class BasePostProcessor(
         Returns
         -------
         FrequencyEstimate, EstimateSet or ndarray of shape (n_estimates, n_categories)
-            A FrequencyEstimate or a set of them if `X` is one.
+            The post-processed estimates: an array if `X` is array-like, otherwise an object of the
+            same class as `X`.
 
         Raises
         ------
@@ -271,7 +290,8 @@ class BasePostProcessor(
         Returns
         -------
         FrequencyEstimate, EstimateSet or ndarray of shape (n_estimates, n_categories)
-            A FrequencyEstimate or a set of them if `X` is one.
+            The post-processed estimates: an array if `X` is array-like, otherwise an object of the
+            same class as `X`.
 
         Raises
         ------
@@ -289,48 +309,51 @@ class BasePostProcessor(
         y: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return minus the mean squared error of the fitted estimate, against data of other users.
+        """Return minus the mean squared error of the fitted estimate on data of other users.
 
-        This is the score of a Pipeline whose last step is this post-processor. Searches and
-        cross-validations of scikit-learn use it if they have no ``scoring``. Larger is better.
+        A Pipeline whose last step is this post-processor has this score. Searches and
+        cross-validations of scikit-learn use this score if they have no ``scoring``. Larger is
+        better. The table lists the frequencies with which the fitted estimate is compared.
 
         =================================  ========================================================
-        call                               reference of the score
+        call                               compared with
         =================================  ========================================================
-        ``GridSearchCV(..).fit(X)`` over   the true frequencies of the held-out users: a simulation
-        values, or ``.fit(X, X)``          without the noise of reports; not private
-        ``GridSearchCV(..).fit(X)`` over   the raw estimate of the held-out reports, which costs no
-        reports                            privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
+        ``GridSearchCV(..).fit(X)`` if X   the true frequencies of the held-out users: a simulation
+        has values, or ``.fit(X, X)``      without the noise of reports; not private
+        ``GridSearchCV(..).fit(X)`` if X   the raw estimate of the held-out reports, which costs no
+        has reports                        privacy (:func:`~sklearn_ldp.metrics.held_out_score`)
         =================================  ========================================================
 
-        If an oracle's `transform` turns values into an estimate, the estimate remembers these
-        values for the score. They stay in memory, and are never in a file, a pickle or a copy.
+        If an oracle's `transform` turns values into an estimate, the estimate keeps these values
+        for the score. The values stay in memory. They are never in a file, a pickle or a copy.
 
         Parameters
         ----------
         X : FrequencyEstimate, EstimateSet or array-like of shape (n_estimates, n_categories)
-            The estimate of other users before post-processing. An array contains the true
-            frequencies instead, as one row for all fitted rows or as a row for each of them. If y
-            is given, only the number of users of X is used.
+            Either the estimate of other users, before post-processing, or an array of the true
+            frequencies: one row that is used for all fitted rows, or one row for each fitted row.
+            If y is passed, only the number of users of X is used, to warn if `sample_weight` is
+            missing.
         y : array-like of shape (n_samples,) or data frame, default=None
-            Values of other users; for a set of estimates, one column for each of its columns.
-            Ignored after a fit to plain arrays, which have no categories.
+            Values of other users. After a fit to a set of estimates, y needs each column that the
+            set describes. After a fit to a plain array, which has no categories, y is ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row of y. Without y, X already includes the weights. If
-            metadata routing raises that the weights are not requested for ``Pipeline.score``, as
-            with scikit-learn 1.6, call ``pipe.set_score_request(sample_weight=True)`` as well.
+            The number of users that each row of y represents. Without y, leave this argument out,
+            because X already includes the weights. If metadata routing raises that the weights are
+            not requested for ``Pipeline.score``, which occurs with scikit-learn 1.6, call
+            ``pipe.set_score_request(sample_weight=True)`` as well.
 
         Returns
         -------
         float
-            Minus the error, averaged over the categories, the rows, and the estimates of a set. If
-            this is a search and y is given, the error is the `metric` of its `queries`.
+            Minus the error, averaged over the categories, the rows, and the estimates of a set. For
+            a search with y, the error is the parameter `metric` of the search, for its `queries`.
 
         Raises
         ------
         ValueError
-            If X is an estimate that was post-processed, if X is an array with another shape, or if
-            a value of y is not a category.
+            If X is a post-processed estimate, if the number of rows of an array X is neither 1 nor
+            the number of fitted rows, or if a value of y is not a category.
         """
         check_is_fitted(self, "estimate_")
         fitted: Any = self.estimate_
@@ -354,19 +377,26 @@ class BasePostProcessor(
         return -float(np.mean((fitted.values - truth) ** 2))
 
     def _errors(self, truth: Any) -> Any:
-        """Return the errors of the fitted estimate, or a mapping from names to them for a set."""
+        """Return the errors of the fitted estimate as an array.
+
+        For a set, return a dict from the name of each estimate to its array of errors.
+        """
         return query_errors(truth, self.estimate_)
 
     def _transform_set(self, estimates: EstimateSet) -> EstimateSet:
-        """Post-process each estimate of a set by its fitted copy, or by a new copy before a fit."""
+        """Post-process each estimate of a set, and return the set of the results.
+
+        After a fit to a set, each estimate is processed by the fitted copy with the same name.
+        Otherwise a new copy of this post-processor processes it.
+        """
         fitted: dict[Any, Any] = getattr(self, "estimators_", {})
         nonempty = {name: part for name, part in estimates.items() if len(part)}
         unknown = [name for name in nonempty if fitted and name not in fitted]
         if unknown:
             raise ValueError(
                 f"{type(self).__name__} was fitted to a set with the estimates "
-                f"{', '.join(map(repr, fitted))}, got a set with {unknown[0]!r}. Call fit on a set "
-                "that contains an estimate of this name."
+                f"{', '.join(map(repr, fitted))}, got a set with the estimate {unknown[0]!r}. Call "
+                "fit with a set that contains an estimate of this name."
             )
         by_name = fitted or self._copies(estimates.names)
         processed = {
@@ -375,7 +405,10 @@ class BasePostProcessor(
         return estimates.with_parts({**estimates, **processed})
 
     def _copies(self, names: list[Any]) -> dict[Any, Self]:
-        """Return an unfitted copy of this post-processor for each name in a set of estimates."""
+        """Return a dict with an unfitted copy of this post-processor for each of the names.
+
+        names : names of the estimates of a set.
+        """
         # If a parameter is a mapping by names, each copy gets the value for its name, or the
         # default value if the mapping lacks the name.
         values = {name: getattr(self, name, None) for name in self._part_parameters}
@@ -400,9 +433,9 @@ class BasePostProcessor(
 
     @property
     def frequencies_(self) -> Any:
-        """The fitted rows, of shape (n_estimates, d), or (d,) if there is only one row.
+        """The post-processed rows, of shape (n_estimates, d), or (d,) if there is only one row.
 
-        For a set, a dict from the name of each estimate to its rows.
+        After a fit to a set, this is a dict from the name of each estimate to such an array.
         """
         if not hasattr(self, "estimate_"):
             raise AttributeError(f"{type(self).__name__} has no frequencies_. Call fit first.")
@@ -412,18 +445,21 @@ class BasePostProcessor(
         return _rows(fitted)
 
     def _check(self, X: FrequencyEstimate | ArrayLike, *, reset: bool) -> FrequencyEstimate:
-        """Return X as an estimate, after scikit-learn's checks of its shape and values."""
+        """Return X as a FrequencyEstimate, after scikit-learn's checks of its shape and values.
+
+        reset: Whether to store the number of columns (in `fit`) or to check it (in `transform`).
+        """
         self._validate_params()
         if self.sums_to_one and isinstance(X, FrequencyEstimate) and not X.sums_to_one:
             why = (
                 "overlap because users have several items"
                 if X.shares_overlap
-                else "belong to some of many categories"
+                else "belong to only some of the categories"
             )
             raise ValueError(
-                f"{type(self).__name__} is for frequencies that sum to 1, but these frequencies "
-                f"{why}. Use BasePos(), BaseCut(), NPMLE(simplex=False) or "
-                "EmpiricalBayes(simplex=False), or let HeldOutSearch() choose."
+                f"{type(self).__name__} is for frequencies that sum to 1, but the frequencies of "
+                f"this estimate {why}. Use BasePos(), BaseCut(), NPMLE(simplex=False) or "
+                "EmpiricalBayes(simplex=False), or HeldOutSearch(), which chooses one of them."
             )
         if isinstance(X, FrequencyEstimate) and not reset:
             _check_n_features(self, X, reset=False)
@@ -431,9 +467,9 @@ class BasePostProcessor(
         values = X.values if isinstance(X, FrequencyEstimate) else X
         if _is_text(values):
             raise ValueError(
-                f"{type(self).__name__} expects an estimate, or rows of frequencies, got values "
-                "that are not numbers. Pass users' values to an oracle, as in "
-                "make_pipeline(oracle, post-processor)."
+                f"{type(self).__name__} expects an estimate, or an array with one row of "
+                "frequencies per estimate, got values that are not numbers. If these are users' "
+                "values, pass them to an oracle, as in make_pipeline(oracle, post-processor)."
             )
         if reset or hasattr(self, "n_features_in_"):
             values = validate_data(self, values, dtype=np.float64, reset=reset)
@@ -444,15 +480,18 @@ class BasePostProcessor(
         is_column = values.shape[1] == 1 < len(values)
         if is_column and (np.asarray(X).dtype.kind in "iu" or np.abs(values).max() > _MAX_ESTIMATE):
             raise ValueError(
-                f"{type(self).__name__} expects a distribution in each row, got a single number "
-                "per row (n_features=1), which looks like users' values. Pass users' values to an "
-                "oracle, and its estimate to the post-processor."
+                f"{type(self).__name__} expects the frequencies of all categories in each row, got "
+                "a single number per row (n_features=1), which looks like users' values. Pass "
+                "users' values to an oracle, and the oracle's estimate to the post-processor."
             )
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]))
         return FrequencyEstimate(values, names)
 
     def _as_estimate(self, result: Any) -> FrequencyEstimate:
-        """Return the result of `_process`; raise TypeError if it is not a FrequencyEstimate."""
+        """Return `result` unchanged; raise TypeError if it is not a FrequencyEstimate.
+
+        result: the return value of `_process`.
+        """
         if not isinstance(result, FrequencyEstimate):
             name = type(self).__name__
             raise TypeError(
@@ -462,17 +501,20 @@ class BasePostProcessor(
         return result
 
     def get_feature_names_out(self, input_features: Column | None = None) -> np.ndarray:
-        """Return the names of the columns: the categories, if an estimate was fitted.
+        """Return the names of the output's columns.
+
+        After a fit to an estimate, the names are the categories. After a fit to a plain array, they
+        are `input_features`, or scikit-learn's default names.
 
         Parameters
         ----------
         input_features : array-like of str of shape (n_features_in_,), default=None
-            Names of the input's columns, used only if a plain array was fitted.
+            Names of the input's columns. Only used if a plain array was fitted.
 
         Returns
         -------
         ndarray of shape (n_features_in_,)
-            The names.
+            The names of the columns.
         """
         fitted: Any = getattr(self, "estimate_", None)
         if isinstance(fitted, EstimateSet):
@@ -489,17 +531,20 @@ class BasePostProcessor(
 
 
 def _as_given(X: Any, result: FrequencyEstimate) -> Any:
-    """Return the result as an estimate if X is one, otherwise as an array."""
+    """Return the estimate `result` if X is an estimate, otherwise only the array of its values."""
     return result if isinstance(X, FrequencyEstimate | EstimateSet) else np.array(result.values)
 
 
 def _rows(estimate: FrequencyEstimate) -> np.ndarray:
-    """Return the values of all rows, or of the only row without the first axis."""
+    """Return the values of an estimate, of shape (n_rows, d), or (d,) if there is one row."""
     return estimate.values[0] if len(estimate) == 1 else estimate.values
 
 
 def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
-    """Apply a function to one estimate of a set; if it fails, add the estimate's name."""
+    """Return the function's result for one estimate of a set.
+
+    If the function raises a ValueError, raise a ValueError that also contains the estimate's name.
+    """
     try:
         return function(part)
     except ValueError as error:
@@ -510,7 +555,7 @@ def _named(name: Any, function: Any, part: FrequencyEstimate) -> Any:
 def resolve_noise(
     estimate: FrequencyEstimate, noise: float | Noise | None, name: str, needs: str = "std"
 ) -> Noise:
-    """Return the noise that a post-processor assumes.
+    """Return the noise that a post-processor assumes: its parameter, or the noise of the estimate.
 
     Parameters
     ----------
@@ -521,9 +566,9 @@ def resolve_noise(
     name : str
         Class name of the post-processor, for error messages.
     needs : {"std", "n_samples", "null_variance"}, default="std"
-        What the post-processor requires. "std": the noise level. "n_samples": also the number of
-        users. "null_variance": also the growth of the variance with the frequency, which only a
-        :class:`~sklearn_ldp.NoiseModel` contains.
+        The property of the noise that the post-processor requires. "std": the noise level.
+        "n_samples": also the number of users. "null_variance": also the growth of the variance
+        with the frequency, which only a :class:`~sklearn_ldp.NoiseModel` contains.
 
     Returns
     -------
@@ -533,9 +578,9 @@ def resolve_noise(
     Raises
     ------
     ValueError
-        If the noise is unknown or lacks what is required; if `noise` is None and another
-        post-processor has changed the estimate; or if the noise has another number of rows than
-        the estimate.
+        If the noise is unknown or does not have the property `needs`; if `noise` is None and
+        another post-processor has changed the estimate; if a noise level is not positive and
+        finite; or if the number of noise levels is neither 1 nor the number of rows.
 
     Examples
     --------
@@ -551,9 +596,9 @@ def resolve_noise(
     if noise is None and source is not None and not estimate.is_raw:
         raise ValueError(
             f"{name} needs a raw estimate, got an estimate that was post-processed by "
-            f"{' and '.join(estimate.postprocessors)}, whose errors its noise no longer describes. "
-            f"Apply {name} first, pass the raw estimate (oracle.estimate_), or pass the noise of "
-            "the post-processed estimate as noise=."
+            f"{' and '.join(estimate.postprocessors)}. Its noise describes only the errors before "
+            f"post-processing. Apply {name} first, pass the raw estimate (oracle.estimate_), or "
+            "pass the noise of the post-processed estimate as noise=."
         )
     known = source if isinstance(source, Noise | None) else Noise.of_level(float(source))
     if known is None or getattr(known, needs) is None:
@@ -566,23 +611,26 @@ def resolve_noise(
     levels = np.asarray(known.std, dtype=np.float64)
     if levels.size not in (1, len(estimate)) or not np.all((levels > 0) & np.isfinite(levels)):
         raise ValueError(
-            f"{name} needs one finite noise level > 0 for all rows, or one per row "
-            f"({len(estimate)} rows), got {levels} from noise={source!r}. Pass one positive noise "
-            f"level or {len(estimate)} of them as noise=."
+            f"{name} needs one positive, finite noise level for all rows, or one for each of the "
+            f"{len(estimate)} rows, got the noise levels {levels} from noise={source!r}. Pass "
+            f"noise= with 1 or {len(estimate)} positive noise levels."
         )
     return known
 
 
 def per_row(value: ArrayLike, n_rows: int) -> np.ndarray:
-    """Return one number per row; a single number is repeated for all rows.
+    """Return an array with one number per row, of shape (n_rows,).
 
-    Shapes: value (1,) or (n_rows,) -> (n_rows,).
+    value: Either one number, which is repeated for all rows, or n_rows numbers.
     """
     return np.broadcast_to(np.ravel(np.asarray(value, dtype=np.float64)), n_rows)
 
 
 def _is_text(values: Any) -> bool:
-    """Return whether the first value is a text that is not a number, such as a user's value."""
+    """Return whether the first value is a string that cannot be read as a number.
+
+    Such a string is probably a user's value, not a frequency.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufc":
         return False  # without a copy of all values
     first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)

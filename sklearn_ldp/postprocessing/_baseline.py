@@ -1,4 +1,4 @@
-"""Post-processors that do not adjust the sum: Base, Base-Pos, Post-Pos, Base-Cut."""
+"""Post-processors that do not make frequencies sum to 1: Base, Base-Pos, Post-Pos, Base-Cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _Level = TypeVar("_Level", float, np.ndarray)
 
 
 def base_pos(F: ArrayLike) -> np.ndarray:
-    """Set negative estimates to 0 (Base-Pos of Wang et al., NDSS 2020).
+    """Set negative estimates to 0 (Base-Pos).
+
+    This is a method of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------
@@ -34,29 +37,32 @@ def base_pos(F: ArrayLike) -> np.ndarray:
 
 
 def base_cut(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Set estimates below a threshold to 0 (Base-Cut of Wang et al., NDSS 2020).
+    """Set estimates below a threshold to 0 (Base-Cut).
+
+    This is a method of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        The smallest estimate that is kept.
+        Estimates below the threshold become 0.
 
     Returns
     -------
     ndarray of shape (..., d)
-        The kept estimates, and 0 for all others.
+        The estimates that are at least the threshold, and 0 for all other categories.
     """
     F = np.asarray(F, dtype=np.float64)
     return np.where(np.asarray(threshold) <= F, F, 0.0)
 
 
 def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Level:
-    """Threshold that about `alpha` categories of frequency 0 exceed by chance.
+    """Return the threshold that the estimates of about `alpha` categories exceed by chance.
 
-    This is Eq. 9 of Wang et al., "Locally differentially private frequency estimation with
-    consistency", NDSS 2020.
+    The number `alpha` is expected if no category has users. This is Eq. 9 of Wang et al., "Locally
+    differentially private frequency estimation with consistency", NDSS 2020.
 
     Parameters
     ----------
@@ -65,12 +71,12 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
     n_categories : int
         Size d of the domain.
     alpha : float
-        Expected number of categories above the threshold that no user has.
+        Expected number of categories without users whose estimates exceed the threshold.
 
     Returns
     -------
     float or ndarray
-        ``max(0, ndtri(1 - alpha / d)) * std``; 0 from ``alpha = d / 2`` on.
+        ``max(0, ndtri(1 - alpha / d)) * std``. The threshold is 0 if ``alpha >= d / 2``.
     """
     # ndtri is odd: the lower tail keeps its digits where alpha / d is tiny.
     quantile = -ndtri(min(alpha / n_categories, 0.5))
@@ -78,7 +84,10 @@ def significance_threshold(std: _Level, n_categories: int, alpha: float) -> _Lev
 
 
 class BaseThreshold(BasePostProcessor):
-    """Base of the post-processors that compute a threshold for each row and apply `_cut`."""
+    """Base class of BaseCut and NormHyb.
+
+    `_process` computes one threshold for each row, and passes the rows and thresholds to `_cut`.
+    """
 
     #: A function that applies the thresholds of the rows to the estimates.
     _cut: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -113,8 +122,8 @@ class BaseThreshold(BasePostProcessor):
 class Base(BasePostProcessor):
     """No post-processing: the raw estimate of the oracle.
 
-    It is unbiased and has the variance of the oracle. Estimates may be negative, and need not sum
-    to 1. Other post-processors accept the result as a raw estimate.
+    The raw estimate is unbiased. Estimates may be negative and need not sum to 1. Other
+    post-processors accept the result as a raw estimate.
 
     Attributes
     ----------
@@ -124,7 +133,7 @@ class Base(BasePostProcessor):
 
     See Also
     --------
-    PostPos : Also keeps the estimate, but sets negative answers to queries to 0.
+    PostPos : Leaves the estimate unchanged, but sets negative answers to queries to 0.
 
     References
     ----------
@@ -148,9 +157,9 @@ class Base(BasePostProcessor):
 class BasePos(BasePostProcessor):
     """Set negative estimates to 0.
 
-    For every category, the result is at least as close to the truth as the raw estimate. But every
-    category gets a positive bias ([1]_, Lemma 1), and these biases add up in the sum over a set of
-    categories.
+    For every category, the result is at least as close to the truth as the raw estimate. But the
+    estimate of every category gets a positive bias ([1]_, Lemma 1). In the sum over several
+    categories, these biases add up.
 
     Attributes
     ----------
@@ -182,16 +191,17 @@ class BasePos(BasePostProcessor):
 
 
 class PostPos(BasePostProcessor):
-    """Keep the estimate, and set negative *answers* to queries to 0.
+    """Leave the estimate unchanged, and set negative *answers* to queries to 0.
 
-    For queries of single categories, the answers equal those of :class:`BasePos`. For sets of
-    categories, they are close to the answers of :class:`Base`. Answers may contradict each other:
-    the answer for a union of disjoint sets may differ from the sum of the sets' answers.
+    If a query asks for one category, the answer equals the answer of :class:`BasePos`. If a query
+    asks for the total of several categories, the answer is close to the answer of :class:`Base`.
+    Answers may contradict each other: the answer for a union of two disjoint groups of categories
+    may differ from the sum of the answers for the two groups.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The estimates, unchanged; the answers of `estimate_` are clipped at 0.
+        The unchanged estimates. Only ``estimate_.answer`` sets negative answers to 0.
     %(fitted)s
 
     See Also
@@ -223,21 +233,21 @@ class BaseCut(BaseThreshold):
 
     .. math:: T = \\max\\{0, \\Phi^{-1}(1 - \\alpha / d)\\} \\, \\sigma
 
-    where d is the number of categories and sigma the noise level ([1]_, Eq. 9). About `alpha` of
-    the categories without users have estimates above T by chance. Wang et al. [1]_ use `alpha` 2,
-    and recommend this method for queries of single categories. The threshold of RAPPOR has `alpha`
-    0.05 (Jia and Gong, "Calibrate", INFOCOM 2019, call this method OUE-Zero). Estimates equal to T
-    are kept.
+    Here d is the number of categories and sigma the noise level ([1]_, Eq. 9). If no category had
+    users, `alpha` estimates would be expected above T by chance. Wang et al. [1]_ use an `alpha` of
+    2, and recommend this method if each query asks for a single category. With an `alpha` of 0.05,
+    T is the threshold of the oracle RAPPOR. Jia and Gong ("Calibrate", INFOCOM 2019) call the
+    method with this `alpha` OUE-Zero. Estimates equal to T are not changed.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of categories without users that are kept, > 0. If `alpha` is d/2 or more, T
-        is 0.
+        Expected number of categories without users whose estimates are not set to 0. It must be
+        positive. If `alpha` is at least d/2, T is 0.
     n_kept : int, default=None
-        Number of largest estimates to keep. `alpha` and the noise are then not used: T is the
-        n_kept-th largest estimate, or 0 if that estimate is negative. Estimates equal to T are kept
-        too.
+        Number of largest estimates that are not set to 0. If `n_kept` is set, `alpha` and the noise
+        are not used: T is the n_kept-th largest estimate, or 0 if that estimate is negative.
+        Further estimates that equal T are not changed either. If None, T is computed from `alpha`.
     %(noise)s
 
     Attributes

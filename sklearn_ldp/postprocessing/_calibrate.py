@@ -1,4 +1,7 @@
-"""Posterior means of the true counts under a prior: Calibrate, and Power for the power law."""
+"""Calibrate and Power: each estimate becomes the posterior mean of its true count under a prior.
+
+Calibrate accepts several families of priors. Power uses a power law.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ def calibrate(F: ArrayLike, std: float, n_samples: int, prior: Distribution) -> 
     n_samples : int
         Number n of users.
     prior : frozen distribution of :mod:`scipy.stats`
-        Prior of the true counts, restricted to 0 .. n. A continuous prior gives whole numbers
-        probabilities proportional to its densities at these numbers.
+        Prior of the true counts, which is restricted to the counts 0 .. n. If the prior is
+        continuous, the probability of a count is proportional to the density at this count.
 
     Returns
     -------
@@ -60,9 +63,9 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
 
     This is Eq. 13 of Wang et al., "Locally differentially private frequency estimation with
     consistency", NDSS 2020. The prior probability of a true count k is proportional to
-    ``k**-exponent`` for k = 1 .. n, and the error of its estimate is normal. Each estimate becomes
-    the posterior mean of k, divided by n, which has the smallest expected squared error if the
-    prior is right.
+    ``k**-exponent`` for k = 1 .. n, and the error of the estimated count is normal. Each estimate
+    becomes the posterior mean of k, divided by n. This value has the smallest expected squared
+    error if the prior is right.
 
     Parameters
     ----------
@@ -84,7 +87,11 @@ def power(F: ArrayLike, std: float, n_samples: int, exponent: float) -> np.ndarr
 
 
 def posterior_means(F, std, n_samples, family, theta, *, often=True):
-    """Return posterior means under the prior of a family with these parameters (shape of F)."""
+    """Return the posterior mean of each frequency, as an array with the shape of F.
+
+    family, theta : the family of the prior of the true counts, and the parameters of the prior.
+    often : whether the same prior will be used again, so that its posterior means are cached.
+    """
     # For a prior that is used `often` a table is computed, in some milliseconds. For a prior that
     # is fitted to this row alone, the means are computed only at its estimates.
     F = np.asarray(F, dtype=np.float64)
@@ -102,22 +109,29 @@ def posterior_means(F, std, n_samples, family, theta, *, often=True):
 
 @lru_cache(maxsize=16)
 def _posterior(family, theta, noise, n_samples):
-    """Return the posterior for all estimates that can occur, as a cached object."""
+    """Return the Posterior object for one prior, valid for every estimate that can occur.
+
+    theta: parameters of the prior. noise: standard deviation of an estimated count.
+    """
     lowest, highest = _plausible(np.array([-np.inf, np.inf]), noise, n_samples)
     return Posterior(family.prior(theta, n_samples), noise, lowest, highest)
 
 
 def _plausible(counts, std, n_samples):
-    """Clip counts to the range that noise can reach and in which floats are precise."""
+    """Clip estimated counts to the range from -1000 * std to n_samples + 14 * std.
+
+    Noise practically never produces a count outside this range, and the posterior means are
+    computed precisely in this range.
+    """
     return np.clip(counts, -1000 * std, n_samples + 14 * std)
 
 
 @lru_cache(maxsize=256)
 def power_law_exponent(n_samples: int, n_categories: int) -> float | None:
-    """Return the exponent of the power law with mean n / d (Calibrate's mean-variance fit).
+    """Return the exponent for which the power law on the counts 1 .. n has the mean n / d.
 
-    Returns: the exponent, or None if no power law has this mean. This occurs if there are no more
-    users than categories.
+    This is the fit method "mean-variance" of Calibrate and Power for n users and d categories.
+    Return None if no power law has this mean, because there are no more users than categories.
     """
     # The mean count of the categories is known exactly, because the frequencies sum to 1.
     if n_categories == 1:
@@ -160,7 +174,11 @@ def power_law_likelihood(F: ArrayLike, std: float, n_samples: int) -> float:
 
 # -- fits of rows -----------------------------------------------------------------------------
 def fit_rows(family, rows, std, n_samples, method, name):
-    """Fit the family to each row of frequencies; all rows have the same noise."""
+    """Return the fitted parameters of the family for each row, of shape (n_rows, n_parameters).
+
+    rows: estimated frequencies, of shape (n_rows, d). std: their noise level, equal for all rows.
+    method: "mle" or "mean-variance". name: class name of the post-processor, for warnings.
+    """
     counts = rows * n_samples
     noise = std * n_samples
     if method == "mle":
@@ -169,7 +187,12 @@ def fit_rows(family, rows, std, n_samples, method, name):
 
 
 def _fit_moments(family, counts, noise, n_samples, name):
-    """Return the parameters of the family that give a row's mean and variance of true counts."""
+    """Return the parameters of one row for the fit method "mean-variance".
+
+    With these parameters, the prior has the mean and the variance of the true counts, which are
+    estimated from the row's estimated counts. If there are no such parameters, warn and return a
+    substitute.
+    """
     d = len(counts)
     if isinstance(family, PowerLaw):
         exponent = power_law_exponent(n_samples, d)
@@ -191,14 +214,18 @@ def _fit_moments(family, counts, noise, n_samples, name):
             moments += f" and standard deviation {spread:.4g}"
             substitute = "the distribution with these moments on the whole line"
         _warn(
-            f"{name}: no distribution of the prior's family on 0 .. n has the moments of the "
-            f"estimates, {moments}, so {substitute} is used. Try another family."
+            f"{name}: no distribution of the prior's family on the counts 0 .. n has the {moments} "
+            f"of the true counts, so {substitute} is used. Try another family as prior=."
         )
     return theta
 
 
 def _target(family, counts, noise, n_samples, name):
-    """Return the mean and standard deviation of the true counts, from the estimated counts."""
+    """Return the mean and the standard deviation of the true counts of a row.
+
+    They are estimated from the row's estimated counts, whose noise has the standard deviation
+    `noise`. If such an estimate is impossible for true counts, warn and return a substitute.
+    """
     mean = counts.mean()
     variance = counts.var() - noise**2
     if not 0 < mean < n_samples:
@@ -211,8 +238,9 @@ def _target(family, counts, noise, n_samples, name):
     if len(family.names) == 2 and variance <= (_NARROW * noise) ** 2:
         _warn(
             f"{name}: noise alone explains the spread of the estimates, so the standard deviation "
-            f"of the true counts is assumed to be {_NARROW:g} times the noise, which shrinks all "
-            "estimates to their mean. Collect reports of more users to see how the counts differ."
+            f"of the true counts is assumed to be {_NARROW:g} times the noise level. This shrinks "
+            "all estimates almost to their mean. Collect reports of more users to see how the "
+            "counts differ."
         )
         variance = (_NARROW * noise) ** 2
     return mean, np.sqrt(max(variance, 0.0))
@@ -224,12 +252,18 @@ def _warn(message):
 
 # -- the classes ------------------------------------------------------------------------------
 class BaseCalibrate(BasePostProcessor):
-    """Base of Calibrate and Power: posterior means of the counts of each row."""
+    """Base class of Calibrate and Power, which return posterior means of the counts of each row."""
 
     needs: str | None = "n_samples"
 
     def _posterior_of_rows(self, estimate, family, known=None):
-        """Return, for each row, the posterior means, the parameters of the prior, and n."""
+        """Return the posterior means of an estimate, with the priors and numbers of users.
+
+        family: family of the prior. known: the parameters of the prior, or None to fit them to each
+        row.
+        Returns: the posterior means, of shape (n_rows, d); the parameters of each row's prior, of
+        shape (n_rows, n_parameters); and a list with the number of users of each row.
+        """
         name = type(self).__name__
         n_rows = len(estimate)
         noise = resolve_noise(estimate, self.noise, name, "n_samples")
@@ -255,21 +289,23 @@ class BaseCalibrate(BasePostProcessor):
 class Calibrate(BaseCalibrate):
     """Improve an estimate by a prior from a family that describes the shape of the data.
 
-    Each estimate becomes the expected value of the true count, given the estimate, a prior for the
-    counts and normal noise of a known level ([1]_, Theorem 2). The prior describes the
-    shape of the data: few categories with many users and many with few ("power-law"), or similar
-    numbers of users in all categories ("gaussian", "laplace", "poisson").
+    Each estimate becomes the posterior mean of the true count, divided by the number n of users
+    ([1]_, Theorem 2). The posterior follows from a prior of the true counts, and from normal noise
+    with a known standard deviation. The prior describes the shape of the data. Use "power-law" if
+    few categories have many users and many categories have few users. Use "gaussian", "laplace" or
+    "poisson" if all categories have similar numbers of users.
 
-    The support of the prior is whole counts: 1 .. n for the power law, and 0 .. n for all others,
-    even if their tails are longer. A continuous distribution gives whole numbers probabilities
-    proportional to its densities at these numbers. If a density is infinite, the probability within
-    one half of the number is used instead.
+    The prior gives probabilities only to whole counts: 1 .. n for the power law, and 0 .. n for all
+    other families. If a distribution is continuous, the probability of a count is proportional to
+    the density at this count. If the density at a count is infinite, the probability of the
+    interval from count - 1/2 to count + 1/2 is used instead.
 
-    The parameters of the prior are fitted for each row. "mle" maximizes the marginal likelihood of
-    the estimates ([1]_, Eq. 16). "mean-variance" equates the mean and the variance of the prior
-    with the mean of the estimates and their variance minus the variance of the noise ([1]_, Eqs. 17
-    to 20). For a family with one parameter, only the mean is equated. For a power law, n users and
-    d categories, the mean of the counts is n / d exactly, because the frequencies sum to 1.
+    The parameters of the prior are fitted to each row separately. "mle" maximizes the marginal
+    likelihood of the estimates ([1]_, Eq. 16). "mean-variance" chooses the parameters such that the
+    prior has the mean of the estimated counts, and the variance of the estimated counts minus the
+    variance of the noise ([1]_, Eqs. 17 to 20). A family with one parameter is fitted to the mean
+    only. For a power law, the mean is n / d for d categories, which is exact because the
+    frequencies sum to 1.
 
     Parameters
     ----------
@@ -278,10 +314,10 @@ class Calibrate(BaseCalibrate):
         The name of a family, which is then fitted, or a frozen distribution, such as
         ``scipy.stats.norm(10, 3)``, which is used without a fit.
     fit_method : {"mean-variance", "mle"}, default="mle"
-        How the parameters are fitted. The default differs from the default of :class:`Power`.
-        "mean-variance" is faster but does not suit every family. For a power law, "mle" is the
-        method of Jia and Gong [1]_, and "mean-variance" is the method Power of Wang et al., NDSS
-        2020.
+        How the parameters are fitted. The default of :class:`Power` is "mean-variance".
+        "mean-variance" is faster, but not every family has a distribution with the required mean
+        and variance (see Warns). For a power law, "mle" is the method of Jia and Gong [1]_, and
+        "mean-variance" is the method Power of Wang et al., NDSS 2020.
     %(noise_model)s
 
     Attributes
@@ -289,7 +325,7 @@ class Calibrate(BaseCalibrate):
     prior_ : list of frozen distributions, of length n_estimates
         The prior of each row, before it is restricted to 0 .. n.
     params_ : dict of str to ndarray of shape (n_estimates,)
-        Fitted parameters by name; empty if the prior was known.
+        The fitted values of each parameter, one per row. Empty if `prior` is a frozen distribution.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates. Their sum is not adjusted.
     %(fitted)s
@@ -297,28 +333,30 @@ class Calibrate(BaseCalibrate):
     Warns
     -----
     UserWarning
-        If the equations of "mean-variance" have no solution. If noise alone explains the spread of
-        the estimates, the prior has a standard deviation of 1 % of the noise. If the mean of the
-        estimated counts is not in 0 .. n, n / d is used instead. If no distribution of the family
-        has these moments on 0 .. n, "gaussian" and "laplace" use the distribution with these
-        moments on the whole line (which is too wide for the mean), and "poisson" uses the
-        distribution with the nearest mean. If there are no more users than categories, the power
-        law has the exponent 30.
+        If the equations of "mean-variance" have no solution. There are four cases. If noise alone
+        explains the spread of the estimates, the prior gets a standard deviation of 1 % of the
+        noise level. If the mean of the estimated counts is not between 0 and n, the mean n / d is
+        used instead. If no distribution of the family on the counts 0 .. n has the required mean
+        and variance, "gaussian" and "laplace" use the distribution that has them before it is
+        restricted to 0 .. n, and "poisson" uses the distribution with the nearest mean. If there
+        are no more users than categories, the power law gets the exponent 30.
 
     See Also
     --------
-    Power : Uses a power law, with a fitted or a known exponent.
-    NPMLE : Learns a prior of any shape, without a family.
+    Power : Uses a power law as prior, with a fitted or a known exponent.
+    NPMLE : Estimates a prior of any shape from the estimates.
     PowerNS : Power followed by Norm-Sub, so that the result is consistent.
 
     Notes
     -----
-    **Few reports.** The noise is assumed to be normal. If a category gets at most 100 reports of
-    GRR by chance, their skewness looks like signal: in 20 of 72 settings the error exceeds the
-    error of NormSub by over 5 %, by a factor of at most 2.96, and the estimates sum to .05 .. 22.
-    With OLH and the same numbers of users this occurs in 7 of 72 settings (with a Gaussian prior in
-    18, by a factor of at most 3.9). EmpiricalBayes avoids this because it uses the exact
-    distribution of the counts (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** The noise is assumed to be normal. With GRR and few users, the noise is skewed,
+    and the method mistakes the skewness for signal. We measured 72 settings in which a category
+    gets at most 100 reports by chance (``python -m benchmarks.accuracy._weak_frequencies``). In 20
+    of them, the error of this method is over 5 % larger than the error of NormSub, by a factor of
+    up to 2.96. The estimates then sum to numbers from 0.05 to 22. With OLH and the same numbers of
+    users, the error is over 5 % larger in 7 of 72 settings (with a Gaussian prior in 18, by a
+    factor of up to 3.9). EmpiricalBayes does not have this problem because it uses the exact
+    distribution of the numbers of reports.
 
     References
     ----------
@@ -370,14 +408,15 @@ class Calibrate(BaseCalibrate):
 class Power(BaseCalibrate):
     """Improve an estimate of data with a long tail by a power-law prior.
 
-    Each estimate becomes the expected value of the true count, given the estimate, a power law for
-    the counts and normal noise. This value has the smallest expected squared error if the prior is
-    right ([1]_, Theorem 2; [2]_, section IV-E). Small estimates shrink towards 0,
-    and large estimates hardly change.
+    Each estimate becomes the posterior mean of the true count, divided by the number n of users.
+    The prior of the true counts is a power law, and the noise is assumed to be normal. The
+    posterior mean has the smallest expected squared error if the prior is right ([1]_, Theorem 2;
+    [2]_, section IV-E). Small estimates shrink towards 0, and large estimates hardly change.
 
-    The exponent is fitted for each row. "mean-variance" equates the mean of the prior with the mean
-    count n / d, which is known exactly because the frequencies sum to 1. "mle" maximizes the
-    marginal likelihood of the estimates, which also uses their spread.
+    The exponent is fitted to each row separately. "mean-variance" chooses the exponent for which
+    the prior has the mean n / d, where d is the number of categories. This mean count is exact
+    because the frequencies sum to 1. "mle" maximizes the marginal likelihood of the estimates,
+    which also uses their spread.
 
     Parameters
     ----------
@@ -399,8 +438,8 @@ class Power(BaseCalibrate):
     Warns
     -----
     UserWarning
-        If the mean-variance equation has no solution, because there are no more users than
-        categories. Then the steepest prior is used, which shrinks estimates near 0 to almost 0.
+        If no exponent gives the prior the mean n / d, because there are no more users than
+        categories. Then the exponent 30 is used, which shrinks estimates near 0 to almost 0.
 
     See Also
     --------
@@ -409,9 +448,9 @@ class Power(BaseCalibrate):
 
     Notes
     -----
-    With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
-    NormSub by over 5 % in 20 of 144 settings, by a factor of at most 1.56, and the estimates sum to
-    .2 .. 1.7.
+    In 144 settings with as few reports as in the notes of :class:`Calibrate`, the error of this
+    method is over 5 % larger than the error of NormSub in 20 settings, by a factor of up to 1.56.
+    The estimates then sum to numbers from 0.2 to 1.7.
 
     References
     ----------
@@ -456,10 +495,11 @@ class Power(BaseCalibrate):
 
 
 class PowerNS(Power):
-    """Make an estimate of data with a long tail consistent: Power, then Norm-Sub.
+    """Apply Power, then NormSub, so that estimates are not negative and sum to 1.
 
-    Wang et al. [1]_ recommend this method for the total frequencies of sets of categories. Try
-    :class:`EmpiricalBayes` first, which assumes no family of priors.
+    Use this method for data with a long tail. Wang et al. [1]_ recommend it for the total
+    frequencies of sets of categories. Try :class:`EmpiricalBayes` first, because it does not assume
+    that the prior belongs to a family, such as the power laws.
 
     Parameters
     ----------
@@ -489,10 +529,11 @@ class PowerNS(Power):
 
     Notes
     -----
-    With as few reports as in the notes of :class:`Calibrate`, the error exceeds the error of
-    NormSub by over 5 % in 10 of 144 settings, by a factor of at most 1.45 (with
-    ``fit_method="mle"`` in 11 settings, by at most 1.40). If all
-    frequencies are equal, a category can stand out by chance; EmpiricalBayes is then safer.
+    In 144 settings with as few reports as in the notes of :class:`Calibrate`, the error of this
+    method is over 5 % larger than the error of NormSub in 10 settings, by a factor of up to 1.45
+    (with ``fit_method="mle"`` in 11 settings, by a factor of up to 1.40). If all frequencies are
+    equal, this method can make one category much more frequent by chance. EmpiricalBayes is then
+    safer.
 
     References
     ----------

@@ -22,7 +22,10 @@ _NARROW = 1e-2  # of the noise: standard deviation of the prior if noise dominat
 
 
 class PowerLaw:
-    """Power-law priors on the counts 1 .. n."""
+    """The family of power-law priors of a true count.
+
+    The probability of a count k from 1 to n is proportional to k**-exponent.
+    """
 
     names = ("exponent",)
 
@@ -34,7 +37,10 @@ class PowerLaw:
         return CountPrior(lambda k: -exponent * np.log(k), 1, int(n_samples), steepness=exponent)
 
     def log_total(self, theta, n_samples):
-        """Return the log of the sum of ``k**-a`` over k = 1 .. n; Euler-Maclaurin beyond 1,000."""
+        """Return the logarithm of the sum of ``k**-a`` over k = 1 .. n, where a is the exponent.
+
+        The terms after k = 1,000 are summed by the Euler-Maclaurin formula.
+        """
         (a,) = theta
         first = float(min(n_samples, 1000))
         last = float(n_samples)
@@ -55,7 +61,10 @@ class PowerLaw:
 
 
 class Family:
-    """Distributions on 0 .. n whose parameters are a positive mean, or a location and a scale."""
+    """A family of priors on the counts 0 .. n.
+
+    The family has either one parameter, which is the mean, or two: a location and a scale.
+    """
 
     def __init__(self, distribution, names, log_mass):
         self.distribution = distribution
@@ -69,7 +78,7 @@ class Family:
         return CountPrior(lambda k: self.log_mass(k, *theta), 0, int(n_samples))
 
     def log_total(self, theta, n_samples):
-        """Return the log of the sum of the unnormalized probabilities of all counts."""
+        """Return the logarithm of the sum of the unnormalized probabilities of all counts."""
         return prior_moments(self.prior(theta, n_samples))[2]
 
     # The last parameter is positive, and a location is any number.
@@ -86,7 +95,7 @@ class Family:
 
 
 class Known:
-    """A known distribution of :mod:`scipy.stats`, which has no parameters to fit."""
+    """A prior that the user passed as a frozen distribution, so that no parameters are fitted."""
 
     names = ()
 
@@ -97,7 +106,7 @@ class Known:
         return self.distribution
 
     def prior(self, theta, n_samples):
-        """Return the distribution as a prior on the counts 0 .. n."""
+        """Return the user's distribution, restricted to the counts 0 .. n, as a CountPrior."""
         # A continuous prior gives whole numbers probabilities proportional to its densities at
         # these numbers. If a density is infinite, the probability within a half is used instead.
         frozen = self.distribution  # discrete if it has a `pmf`
@@ -108,7 +117,8 @@ class Known:
             raise ValueError(
                 "Calibrate needs a prior with a positive probability for at least one count from 0 "
                 f"to n_samples={n_samples}, got a prior with the support {frozen.support()}. Pass "
-                "prior= as a distribution of numbers of users, not of frequencies."
+                "prior= as a distribution of the number of users of a category, not of its "
+                "frequency."
             )
         log_of = frozen.logpmf if hasattr(frozen, "pmf") else frozen.logpdf
 
@@ -142,27 +152,32 @@ FAMILIES: dict[str, Any] = {
 
 
 def as_family(prior):
-    """Return the family with this name; a frozen :mod:`scipy.stats` distribution as `Known`."""
+    """Return the family of priors that the parameter `prior` of Calibrate specifies.
+
+    prior: the name of a family, or a frozen distribution of :mod:`scipy.stats`, which becomes an
+    instance of `Known`.
+    """
     if isinstance(prior, str):
         return FAMILIES[prior]
     if isinstance(prior, (stats.rv_continuous, stats.rv_discrete)):
         raise ValueError(
-            f"Calibrate fits the families {', '.join(map(repr, FAMILIES))}, got the family "
-            f"{prior.name!r} of scipy.stats. Pass prior= with parameters, such as "
-            "scipy.stats.norm(10, 3), or use NPMLE, which learns a prior of any shape."
+            f"Calibrate can fit only the families {', '.join(map(repr, FAMILIES))}, got the "
+            f"scipy.stats distribution {prior.name!r} without parameters. Pass prior= as one of "
+            "these names, or as a distribution with parameters, such as scipy.stats.norm(10, 3)."
         )
     return Known(prior)
 
 
 # -- fits -------------------------------------------------------------------------------------
 def fit_moments(family, mean, std, n_samples):
-    """Return the parameters with which a family has this mean and standard deviation.
+    """Return the parameters of the prior that has the desired mean and standard deviation.
 
-    Shapes: -> (n_parameters,).
-    mean, std: desired mean and standard deviation of the counts on 0 .. n.
-    Returns: the parameters, and whether the family can have these moments on 0 .. n. If not, the
-    parameters of a family with a mean are those with the nearest mean, and the parameters of a
-    family with a location and a scale give these moments on the whole line.
+    mean, std: desired moments of the prior, which is restricted to the counts 0 .. n. A family with
+    one parameter is fitted to the mean only.
+    Returns: the parameters, of shape (n_parameters,), and whether a prior with these moments
+    exists. If no such prior exists, the parameters are a substitute. For a family with one
+    parameter, the substitute gives the nearest mean. For a family with a location and a scale, it
+    gives these moments to the distribution before the restriction to 0 .. n.
     """
     # A family with one parameter is fitted to the mean only.
 
@@ -187,7 +202,12 @@ def fit_moments(family, mean, std, n_samples):
 
 
 def _solve_for_mean(family, misfit, starts):
-    """Return the parameter with which a family has the wanted mean, and whether it exists."""
+    """Return the parameter of the prior that has the desired mean, and whether it exists.
+
+    The parameter has shape (1,). If no such prior exists, the parameter gives the nearest mean.
+    misfit: function of the free parameter (see `to_free`) that is 0 at the desired mean.
+    starts: free parameters near which a solution is searched.
+    """
     steps = np.array([-3.0, 0.0, 3.0])
     free = np.unique(np.concatenate([np.ravel(start) + steps for start in starts]))
     gaps = np.array([misfit(np.array([x]))[0] for x in free])
@@ -200,10 +220,11 @@ def _solve_for_mean(family, misfit, starts):
 
 
 def fit_likelihood(family, rows, std, n_samples):
-    """Return the most likely parameters of a family for each row (Jia and Gong 2019, Eq. 16).
+    """Return the maximum likelihood estimate of the prior's parameters for each row.
 
-    Shapes: rows (n_rows, d) -> (n_rows, n_parameters).
-    rows: estimated counts; std: standard deviation of their noise.
+    This is Eq. 16 of Jia and Gong, "Calibrate", INFOCOM 2019.
+    rows: estimated counts, of shape (n_rows, d). std: standard deviation of their noise.
+    Returns: the parameters, of shape (n_rows, n_parameters).
     """
     if len(family.names) == 1:
         mean = min(max(n_samples / rows.shape[1], 1.0), n_samples)
@@ -214,9 +235,10 @@ def fit_likelihood(family, rows, std, n_samples):
 
 
 def _likelihood_loss(family, rows, std, n_samples):
-    """Return a function that maps free parameters to minus the log likelihood of each row.
+    """Return a function of the prior's free parameters (see `to_free`).
 
-    The integrals over the prior, which are slow, are computed once for all rows.
+    The function returns minus the log-likelihood of each row, of shape (n_rows,). The integrals
+    over the prior are slow, so the function computes them once for all rows.
     """
     ends, value_weights, slope_weights = _likelihood_weights(rows, std)
 
@@ -240,7 +262,10 @@ def _likelihood_loss(family, rows, std, n_samples):
 
 
 def _minimize_two(family, row, std, n_samples):
-    """Return the most likely location and scale for a row, by the Nelder-Mead method."""
+    """Return the maximum likelihood estimate of a prior's location and scale for one row.
+
+    The maximum is found by the Nelder-Mead method. Returns an array of shape (2,).
+    """
     loss = _likelihood_loss(family, row[None], std, n_samples)
     mean = min(max(row.mean(), 1.0), n_samples)
     spread = np.sqrt(max(row.var() - std**2, (_NARROW * std) ** 2))
@@ -256,7 +281,11 @@ def _minimize_two(family, row, std, n_samples):
 
 
 def _in_reach(theta, std):
-    """Return whether a distribution is neither too far below 0 nor too narrow for the noise."""
+    """Return whether the location and the scale in `theta` are in the range that can be fitted.
+
+    The location must not be more than 30 scales below 0, and the scale must not be tiny compared
+    with the standard deviation of the noise.
+    """
     # Further to the left a distribution on 0 .. n tends to a geometric one (or to itself) more and
     # more slowly, and narrower distributions are indistinguishable from a point.
     loc, scale = theta[-2:]
@@ -264,11 +293,14 @@ def _in_reach(theta, std):
 
 
 def _likelihood_weights(rows, std):
-    """Return counts, and weights that turn a function's values there into sums over rows.
+    """Return points and weights with which a smooth function is summed over each row.
 
-    The first matrix times the function's values at the counts, plus the second matrix times its
-    slopes at the counts, is the sum of the function over each row, exactly or by interpolation.
-    Shapes: rows (n_rows, d) -> counts (n_ends,), and two sparse matrices (n_rows, n_ends).
+    The sums of a function over the d numbers of each row are approximated by A @ values +
+    B @ slopes, where the values and the slopes are the values and the derivatives of the function
+    at the points. The sums are exact if all distinct numbers of the rows are points.
+    rows: numbers, of shape (n_rows, d).
+    Returns: the points, of shape (n_points,), and the sparse matrices A and B, both of shape
+    (n_rows, n_points).
     """
     row = np.repeat(np.arange(len(rows)), rows.shape[1])
     cells = Cells(rows.ravel(), _CELL * std)
@@ -280,11 +312,12 @@ def _likelihood_weights(rows, std):
 
 
 def _minimize_one(loss, free):
-    """Return the parameter with the smallest loss for each row.
+    """Return, for each row, the parameter with the smallest loss; an array of shape (n_rows, 1).
 
-    A coarse grid brackets each minimum. Within a bracket a polynomial approximates the loss. Each
-    evaluation of the loss serves all rows.
-    Shapes: free (n_starts,) -> (n_rows, 1).
+    The smallest loss on a coarse grid gives a bracket around the minimum of each row. Within the
+    bracket, a polynomial that interpolates the loss is minimized.
+    loss: function of one parameter that returns the losses of all rows.
+    free: parameters of the coarse grid, of shape (n_starts,).
     """
     free = np.sort(free)
     if len(free) < 8:

@@ -1,4 +1,4 @@
-"""An average over a fixed set of curves of frequencies, weighted by their likelihood."""
+"""The average of fixed candidate distributions, weighted by the likelihood of the reports."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class DrawnAverage(NamedTuple):
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        The posterior mean, on the simplex.
+        The posterior mean of the frequencies. They are not negative and sum to 1.
     evidence : float
-        Logarithm of the prior mean of the likelihood.
+        Logarithm of the marginal likelihood: the likelihood of the reports, averaged over the
+        candidate distributions with their prior probabilities.
     n_effective : float
-        Effective number of drawn curves: the number of equally weighted curves with the same sum
-        of squared weights.
+        Effective number of smooth curves among the candidates: one divided by the sum of the
+        squared posterior weights of these curves.
     """
 
     frequencies: np.ndarray
@@ -49,22 +50,23 @@ class DrawnAverage(NamedTuple):
 def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> DrawnAverage:
     """Average fixed candidate distributions, weighted by the likelihood of the reports.
 
-    The candidates are equal frequencies, smooth curves, and distributions with one heavy cell: a
-    bin that has many of the users, while all others are equal.
+    The candidate distributions are: equal frequencies; smooth curves; and distributions in which
+    one bin has many of the users while all other bins have equal frequencies.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
         Number of times that each possible report was received.
     law : ReportLaw
-        The distribution of the reports.
+        The probability of each possible report for each category.
     n_categories : int
-        The number d of categories, in their order.
+        The number d of categories, which are ordered bins.
 
     Returns
     -------
     DrawnAverage
-        The posterior mean, its log evidence, and the effective number of curves.
+        The posterior mean, the logarithm of the marginal likelihood, and the effective number of
+        smooth curves.
     """
     n_cells = min(n_categories, _MOST_CELLS)
     ends = np.arange(n_categories + 1)[:, None] * n_cells / n_categories
@@ -89,7 +91,11 @@ def average_of_drawn(tally: np.ndarray, law: ReportLaw, n_categories: int) -> Dr
 
 @lru_cache(maxsize=4)
 def _drawn(n_cells: int) -> np.ndarray:
-    """Return the candidate distributions of `average_of_drawn`, of shape (n_rows, n_cells)."""
+    """Return the candidate distributions of `average_of_drawn`, of shape (n_rows, n_cells).
+
+    Each row is one distribution: first equal frequencies, then the smooth curves, then the
+    distributions with one heavy bin. A cell is one bin, or several bins with equal frequencies.
+    """
     # The points fill the cube evenly, so nothing is random. Without even means for each scale, wide
     # scales would expect most users at the ends.
     waves = np.arange(1, min(_MOST_WAVES, n_cells - 1) + 1)

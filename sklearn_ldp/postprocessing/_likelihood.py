@@ -1,4 +1,7 @@
-"""Maximum likelihood on the simplex: with a normal approximation (MLE-Apx), and exactly."""
+"""Maximum likelihood estimates of frequencies that are not negative and sum to 1.
+
+MLEApx approximates the noise as normal. ExactMLE uses the exact distribution of the reports.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,30 @@ from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
 def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
     """Return the most likely frequencies that sum to 1, with the noise approximated as normal.
 
-    Let f~_v be the raw estimate of category v, f'_v its result, p and q the probabilities that a
-    report supports the user's own category and another one, a the null variance and b the slope.
-    The result minimizes ``sum_v (f'_v - f~_v)**2 / (a + b f'_v)`` (Eq. 13 of Wang et al.,
-    "Consistent and accurate frequency oracles under local differential privacy", 2019). For the set
-    D1 of categories with a positive result,
+    Let f~_v be the raw estimate of category v, and f'_v the result for this category. Let p be the
+    probability that a report supports the user's own category, and q the probability that it
+    supports a certain other category. Let a be `null_variance` and b be `slope`. The result
+    minimizes ``sum_v (f'_v - f~_v)**2 / (a + b f'_v)`` (Eq. 13 of Wang et al., "Consistent and
+    accurate frequency oracles under local differential privacy", 2019). Let D1 be the set of the
+    categories with a positive result, which have the largest raw estimates. For these categories,
 
     .. math:: f'_v = \\frac{\\tilde f_v + a x}{1 - b x}, \\qquad
               x = \\frac{1 - \\sum_{D_1} \\tilde f_v}{|D_1| a + b},
 
-    (Eq. 12 of Wang et al., "Locally differentially private frequency estimation with consistency",
-    NDSS 2020. The x printed there has a sign error, and then the result does not sum to 1.) D1
-    contains the largest estimates.
+    This is Eq. 12 of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020. The formula for x in that paper has a sign error: with it, the result
+    does not sum to 1.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Raw estimates of frequencies.
     null_variance : float
-        a, n times the variance at frequency 0: ``q (1 - q) / (p - q)**2``.
+        The number a: n times the variance of an estimate whose true frequency is 0, which is
+        ``q (1 - q) / (p - q)**2``. Here n is the number of users.
     slope : float
-        b, the growth of n times the variance with the frequency: ``(1 - p - q) / (p - q)``.
+        The number b: n times the variance is ``a + b f`` at frequency f, with
+        ``b = (1 - p - q) / (p - q)``.
 
     Returns
     -------
@@ -68,11 +74,12 @@ def mle_apx(F: ArrayLike, null_variance: float, slope: float) -> np.ndarray:
 
 
 class MLEApx(BasePostProcessor):
-    """Maximum likelihood on the simplex, with the noise approximated as normal.
+    """Maximum likelihood estimate for normal noise, with frequencies that sum to 1.
 
-    Unlike Norm-Sub, this method accounts for the dependence of the variance on the frequency. If
-    the variance were constant, the result would be the result of Norm-Sub, and the two methods are
-    similar in practice.
+    The result is not negative and sums to 1. The true distribution of the noise is approximated by
+    a normal distribution. Unlike Norm-Sub, this method accounts for the dependence of the variance
+    on the frequency. With a constant variance, both methods would have the same result. In
+    practice, the results are similar.
 
     Parameters
     ----------
@@ -116,9 +123,11 @@ class MLEApx(BasePostProcessor):
 
 # -- exact ------------------------------------------------------------------------------------
 def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.ndarray, ReportLaw]:
-    """Return how often each possible report was received, and the distribution of the reports.
+    """Return two results: the numbers of the distinct reports, and the distribution of the reports.
 
-    Shapes: -> counts (n_estimates, n_kinds).
+    name, remedy: class name of the caller and additional advice, for the error message.
+    Returns: how often each possible report was received, of shape (n_estimates, n_kinds), and the
+    ReportLaw, which contains the probability of each possible report for each category.
     """
     shards = estimate.shards
     if shards is not None and shards.law is not None and estimate.is_raw:
@@ -133,26 +142,26 @@ def tally_of(estimate: FrequencyEstimate, name: str, remedy: str) -> tuple[np.nd
 
 
 def direct_mle(F: ArrayLike, ratio: float) -> np.ndarray:
-    """Return the most likely frequencies of GRR, whose reports name one category each.
+    """Return the maximum likelihood estimate of the frequencies for GRR.
 
-    Let f~_v be the raw estimate of category v and ``phi_v = c_v / n`` the fraction of the reports
-    that name v. A report names the user's own category with probability p, and each other one with
-    probability q. The result f' maximizes
-    ``sum_v phi_v log(q + (p - q) f_v)`` on the simplex. With ``a = q / (p - q)``, phi_v is
-    proportional to ``f~_v + a``, and
+    Each report of GRR names one category. It names the user's own category with probability p, and
+    each other category with probability q. Let f~_v be the raw estimate of category v, and phi_v
+    the fraction of the reports that name v. The result f' maximizes
+    ``sum_v phi_v log(q + (p - q) f'_v)`` among the frequencies that are not negative and sum to 1.
+    With ``a = q / (p - q)``, phi_v is proportional to ``f~_v + a``, and
 
     .. math:: f'_v = \\max\\Big\\{0, \\frac{\\tilde f_v + a}{\\mu} - a\\Big\\}, \\qquad
               \\mu = \\frac{\\sum_{D_1} (\\tilde f_v + a)}{1 + |D_1| a},
 
-    where D1 is the set of categories with a positive result, which have the largest estimates. As a
-    grows (epsilon falls to 0) the result tends to the result of Norm-Sub.
+    Here D1 is the set of categories with a positive result, which have the largest raw estimates.
+    If epsilon tends to 0, a tends to infinity, and the result tends to the result of Norm-Sub.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
-        Raw estimates of frequencies. Estimates below -a, which are impossible, count as -a.
+        Raw estimates of frequencies. Estimates below -a are impossible and are replaced by -a.
     ratio : float
-        ``a = q / (p - q)``, for GRR ``1 / (exp(epsilon) - 1)``.
+        The number ``a = q / (p - q)``. For GRR it is ``1 / (exp(epsilon) - 1)``.
 
     Returns
     -------
@@ -182,36 +191,39 @@ def exact_mle(
 ) -> tuple[np.ndarray, float, int]:
     """Return the frequencies with the largest likelihood, given the numbers of distinct reports.
 
-    The log-likelihood of frequencies f is ``sum_y t_y log (A f)_y`` with the number t_y of reports
-    y; it is concave. The matrix A, the distribution of the
-    reports, is available only through products with A and A'. Expectation-maximization (iterative
-    Bayesian update) converges too, but slowly if frequencies tend to 0. This is the spectral
-    projected gradient method [1]_. Each step has a line search, which costs no product because A f
-    is linear in f.
+    Let t_y be the number of times that the report y was received, and A the matrix with the
+    probability of each report (rows) for each category (columns). The log-likelihood of frequencies
+    f is ``sum_y t_y log (A f)_y``, which is concave. It is maximized by the spectral projected
+    gradient method [1]_, which uses only products of A or its transpose A' with vectors. Each step
+    has a line search, which needs no further product because A f is linear in f.
+    Expectation-maximization (the iterative Bayesian update) also converges, but slowly if some
+    frequencies tend to 0.
 
-    Let g be the gradient divided by n. Because ``sum_v f_v g_v = 1``, the log-likelihood is at most
-    ``n (max_v g_v - 1)`` below its maximum, and this bound is 0 only at the maximum. The method
-    stops when ``max_v g_v - 1 <= tol``.
+    Let g be the gradient of the log-likelihood, divided by the number n of reports. Because
+    ``sum_v f_v g_v = 1``, the log-likelihood is at most ``n (max_v g_v - 1)`` below its maximum.
+    This bound is 0 only at the maximum. The method stops if ``max_v g_v - 1 <= tol``.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
         Number of times that each possible report was received.
     law : ReportLaw
-        The distribution of the reports.
+        The matrix A of the probabilities of the reports.
     start : ndarray of shape (d,)
-        Frequencies with which the iteration begins; they sum to 1.
+        Frequencies with which the iteration begins. They sum to 1.
     tol : float, default=1e-9
-        Maximum distance of the log-likelihood from its maximum, per report.
+        Tolerance: the iteration stops if the log-likelihood, divided by the number of reports, is
+        at most `tol` below its maximum.
     max_iter : int, default=1000
         Maximum number of steps.
 
     Returns
     -------
     frequencies : ndarray of shape (d,)
-        The most likely frequencies; they sum to 1.
+        The maximum likelihood estimate. The frequencies sum to 1.
     gap : float
-        ``max_v g_v - 1``, a bound on the distance from the maximum, per report.
+        ``max_v g_v - 1``: the log-likelihood, divided by the number of reports, is at most this
+        much below its maximum.
     n_iter : int
         Number of steps.
 
@@ -259,7 +271,7 @@ def exact_mle(
 
 
 def _line_search(share, chance, change, n_steps=20):
-    """Return the fraction of a move, in [0, 1], with the largest likelihood; by Newton's method."""
+    """Return the step length in [0, 1] that maximizes the likelihood, by Newton's method."""
     # Along a line the log-likelihood is concave. So its slope decreases, and its root can be
     # bracketed.
     relative = change / chance
@@ -279,47 +291,49 @@ def _line_search(share, chance, change, n_steps=20):
 
 
 class ExactMLE(BasePostProcessor):
-    """Maximum likelihood on the simplex, with the exact distribution of the reports.
+    """Maximum likelihood estimate for the exact distribution of the reports.
 
-    For :class:`GRR` the result has a closed form. For
-    :class:`MatrixOracle`, :class:`HadamardResponse`, :class:`ProjectiveGeometryResponse`, and
-    :class:`OLH` and :class:`BLH` over domains of moderate size, there are few distinct reports. The
-    result then depends on the number of each distinct report, which the shards of the estimate
-    contain. For :class:`SUE`, :class:`OUE` and :class:`SubsetSelection` the method would need every
-    single report, and would be at most 5 % more accurate than :class:`NormSub`
+    The result is not negative and sums to 1. For :class:`GRR` it has a closed form. There are only
+    few distinct reports for :class:`MatrixOracle`, :class:`HadamardResponse` and
+    :class:`ProjectiveGeometryResponse`, and for :class:`OLH` and :class:`BLH` over domains of
+    moderate size. The result then depends only on how often each distinct report was received.
+    Oracles with ``n_shards > 1`` store these numbers in the `shards` of their estimate. For
+    :class:`SUE`, :class:`OUE` and :class:`SubsetSelection` the method would need every single
+    report, and would be at most 5 % more accurate than :class:`NormSub`
     (doc/notes/papers_mentioned.md).
 
-    The support count of a category is the number of reports that support it. If there are more
-    distinct reports than categories, the likelihood uses more information than the support counts,
-    but with many categories it also follows the noise of the reports. On Zipf data (exponent
-    1.5, 100,000 users, 1,000 categories, epsilon 1) the mean squared error with projective geometry
-    response is 3.8e-6, while the error of Norm-Sub is 3.1e-6. This class is not among the default
-    candidates of any search.
+    The support count of a category is the number of reports that support the category. If there
+    are more distinct reports than categories, the likelihood uses more information than the support
+    counts contain. With many categories, however, this method also overfits the noise of the
+    reports. On Zipf data (exponent 1.5, 100,000 users, 1,000 categories, epsilon 1) with projective
+    geometry response, the mean squared error of this method is 3.8e-6, and the error of Norm-Sub
+    is 3.1e-6. This class is not among the default candidates of any search.
 
     Parameters
     ----------
     epsilon : float, default=None
-        Privacy budget of the :class:`GRR` that made the estimates, if they are plain arrays. If
-        None, the estimate must be a FrequencyEstimate that was not post-processed.
+        Pass this only for plain arrays with estimates of :class:`GRR`. It is the privacy budget of
+        the GRR. If None, the estimate must be a FrequencyEstimate that was not post-processed.
     tol : float, default=1e-9
-        Maximum distance of the log-likelihood from its maximum, per report.
+        Tolerance: the iteration stops if the log-likelihood, divided by the number of reports, is
+        at most `tol` below its maximum.
     max_iter : int, default=1000
         Maximum number of steps of the iteration.
 
     Attributes
     ----------
     n_iter_ : int
-        Number of steps, as the maximum over all rows; 1 for the closed form.
+        The largest number of steps that a row needed. With the closed form it is 1.
     gap_ : float
-        Bound on the distance of the log-likelihood from its maximum, per report, as the maximum
-        over all rows; 0 for the closed form.
+        For every row, the log-likelihood, divided by the number of reports, is at most `gap_` below
+        its maximum. With the closed form it is 0.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    MLEApx : Approximates the support counts as normal, and works for any oracle.
+    MLEApx : Approximates the noise as normal, and works for any oracle with p and q.
 
     References
     ----------
@@ -382,7 +396,11 @@ class ExactMLE(BasePostProcessor):
         return estimate.with_values(np.array(values), by="ExactMLE")
 
     def _direct_ratio(self, estimate):
-        """Return q / (p - q) if every report names one category, otherwise None."""
+        """Return q / (p - q) if every report names exactly one category, otherwise None.
+
+        p is the probability that a report names the user's own category, and q the probability that
+        it names a certain other category.
+        """
         if self.epsilon is not None:
             return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
         noise = estimate.noise

@@ -1,4 +1,7 @@
-"""Post-processors that adjust the sum to 1: Norm, Norm-Mul, Norm-Sub, Norm-Cut and others."""
+"""Post-processors that change the sum of the frequencies to 1, or to at most 1.
+
+They are Norm, NormMul, NormSub, NormCut, NormHyb and CLS.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from ._baseline import BaseThreshold, base_cut, base_pos
 
 
 def norm_mul(F: ArrayLike) -> np.ndarray:
-    """Set negative estimates to 0 and scale the rest to sum to 1 (Norm-Mul; NDSS 2020).
+    """Set negative estimates to 0 and divide the others by their sum (Norm-Mul).
+
+    This is a method of Wang et al., "Locally differentially private frequency estimation with
+    consistency", NDSS 2020.
 
     Parameters
     ----------
@@ -28,7 +34,10 @@ def norm_mul(F: ArrayLike) -> np.ndarray:
 
 
 def _scaled(positive):
-    """Return non-negative rows scaled to sum to 1, and the factor of each row."""
+    """Divide each row of non-negative numbers by its sum.
+
+    Return the rows, which sum to 1, and the factor by which each row was multiplied.
+    """
     total = positive.sum(axis=-1, keepdims=True)
     # Scaling to the largest first keeps the smallest numbers from overflowing.
     with np.errstate(divide="ignore", over="ignore"):
@@ -39,35 +48,36 @@ def _scaled(positive):
 
 
 def norm_cut(F: ArrayLike, *, rescale: bool = False) -> np.ndarray:
-    """Set negative and small estimates to 0 so that the rest sums to at most 1 (Norm-Cut).
+    """Keep the largest positive estimates whose sum is at most 1; set all others to 0 (Norm-Cut).
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
     rescale : bool, default=False
-        Whether to keep also the estimate with which the sum of the largest estimates exceeds 1, and
-        then to divide the kept estimates by their sum.
+        If True, the next largest estimate is kept as well, although the sum then exceeds 1.
+        Afterwards the kept estimates are divided by their sum.
 
     Returns
     -------
     ndarray of shape (..., d)
-        The kept estimates, and 0 for all others.
+        The kept estimates, and 0 for all other categories.
     """
     F = np.asarray(F, dtype=np.float64)
     return _cut(F, rescale)[0]
 
 
 def _cut(F, rescale):
-    """Return the result of `norm_cut`, and the threshold of each row."""
+    """Return the result of `norm_cut`, and the smallest estimate that is kept in each row."""
     threshold = crossing_threshold(F) if rescale else norm_cut_threshold(F)
     kept = base_cut(F, threshold)
     return norm_mul(kept) if rescale else kept, threshold
 
 
 def crossing_threshold(F):
-    """Return the largest estimate at which the sum of this and all larger estimates exceeds 1.
+    """Add the estimates of each row from the largest to the smallest, until the sum exceeds 1.
 
+    Return the last estimate that was added, or 0 if the sum of all positive estimates is at most 1.
     Shapes: F (..., d) -> (..., 1).
     """
     falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
@@ -80,7 +90,8 @@ def norm_cut_threshold(F):
     """Return the smallest estimate that `norm_cut` keeps in each row.
 
     Shapes: F (..., d) -> (..., 1).
-    Returns: 0 if all positive estimates are kept, inf if not even the largest can be kept.
+    The result is 0 if all positive estimates are kept, and inf if no estimate is kept because the
+    largest estimate exceeds 1.
     """
     # Counts are integers, so ties are common: tied estimates are kept or cut together.
     falling = -np.sort(-np.maximum(F, 0.0), axis=-1)
@@ -95,22 +106,24 @@ def norm_cut_threshold(F):
 
 
 def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Keep estimates above a threshold and apply Norm-Sub to the others (Norm-Hyb).
+    """Keep the estimates above a threshold and apply Norm-Sub to all others (Norm-Hyb).
+
+    The sum of each row is 1. The method is described in :class:`NormHyb`.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies.
     threshold : float or array-like of shape (..., 1)
-        Positive estimates that are at least the threshold are kept, from the largest down, as long
-        as their sum is at most 1.
+        Positive estimates that are at least the threshold are kept. If their sum exceeds 1, only
+        the largest of them are kept, such that the sum is at most 1.
 
     Returns
     -------
     ndarray of shape (..., d)
-        Rows of non-negative frequencies that sum to 1. If the others would have to be raised above
-        a kept estimate, or if there are no others for the rest of the sum, the row is the result of
-        Norm-Sub.
+        Rows of non-negative frequencies that sum to 1. In two cases the whole row is the result of
+        Norm-Sub: if an estimate that is not kept would become larger than a kept estimate, or if
+        all estimates are kept.
     """
     F = np.asarray(F, dtype=np.float64)
     kept = (np.asarray(threshold) <= F) & (F > 0)
@@ -128,9 +141,9 @@ def norm_hyb(F: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 class Norm(BasePostProcessor):
     """Add the same amount to every estimate so that they sum to 1.
 
-    The result is unbiased ([1]_, Lemma 3) and has slightly less variance than the raw estimate.
-    Estimates may stay negative. Wang et al. [1]_ recommend this method for the frequencies of
-    frequent categories. Estimates of :class:`GRR` do not change, because they sum to 1 anyway.
+    The result is unbiased ([1]_, Lemma 3) and has a slightly smaller variance than the raw
+    estimate. Estimates may be negative. Wang et al. [1]_ recommend this method for the frequencies
+    of frequent categories. Estimates of :class:`GRR` do not change, because they already sum to 1.
 
     Attributes
     ----------
@@ -164,22 +177,24 @@ class Norm(BasePostProcessor):
 
 
 class NormMul(BasePostProcessor):
-    """Set negative estimates to 0 and scale the rest so that they sum to 1.
+    """Set negative estimates to 0 and divide the positive estimates by their sum.
 
-    The larger a frequency, the more it is underestimated: in the experiments of Wang et al. [1]_
-    this is the worst method on skewed data. If no estimate is positive, the result is uniform.
+    The larger a frequency is, the more this method underestimates it. In the experiments of Wang et
+    al. [1]_ this is the worst method on skewed data. If no estimate is positive, all frequencies of
+    the result are equal.
 
     Attributes
     ----------
     factor_ : ndarray of shape (n_estimates,)
-        The factor by which the positive estimates of a row were multiplied; inf if there are none.
+        The factor by which the positive estimates of each row were multiplied. It is inf if a row
+        has no positive estimate.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    NormSub : Shifts instead of scaling.
+    NormSub : Subtracts the same amount from all positive estimates instead of dividing them.
 
     References
     ----------
@@ -201,10 +216,11 @@ class NormMul(BasePostProcessor):
 
 
 class NormSub(BasePostProcessor):
-    """Project the estimates on the simplex: shift them, and set negative ones to 0.
+    """Add the same amount to all estimates, and set negative results to 0, so that the sum is 1.
 
-    The result is the nearest distribution in Euclidean distance ([1]_, section IV-C), and
-    maximizes the likelihood if the noise does not depend on the frequency. It is a sound default.
+    Among all rows of non-negative frequencies that sum to 1, the result has the smallest Euclidean
+    distance from the estimate ([1]_, section IV-C). It also maximizes the likelihood if the noise
+    is normal and its variance does not depend on the frequency. This method is a good default.
 
     Attributes
     ----------
@@ -216,8 +232,8 @@ class NormSub(BasePostProcessor):
 
     See Also
     --------
-    Norm : Only shifts, so that estimates may be negative.
-    NormMul : Scales instead of shifting.
+    Norm : Adds an amount without setting negative results to 0.
+    NormMul : Divides the positive estimates by their sum instead of adding an amount.
 
     References
     ----------
@@ -239,39 +255,41 @@ class NormSub(BasePostProcessor):
 
 
 class NormCut(BasePostProcessor):
-    """Set negative and small estimates to 0 so that the rest sums to at most 1.
+    """Keep the largest positive estimates whose sum is at most 1, and set all others to 0.
 
-    Frequent categories keep their unbiased estimates. An estimate is either kept or set to 0, so
-    the sum usually stays somewhat below 1. If the positive estimates sum to 1 or less, this is
-    Base-Pos. If the largest estimate (or the sum of the largest estimates, if they are equal) is
-    above 1, all estimates become 0.
+    Frequent categories keep their unbiased estimates. The sum of the result is usually somewhat
+    below 1. If the positive estimates sum to at most 1, the result is the result of
+    :class:`BasePos`. Equal estimates are either all kept or all set to 0. All estimates become 0 if
+    the largest estimate exceeds 1, or if several estimates are equally large and their sum exceeds
+    1.
 
-    The published code of Wang et al. uses another method, which ``rescale=True`` selects. It also
-    keeps the estimate with which the sum exceeds 1, and divides the kept estimates by their sum.
-    The result sums to 1, and the frequent categories are no longer unbiased. Figure 2 of [1]_ shows
-    a sum of biases of 0 for Norm-Cut, which only the method of the code has.
+    The published code of Wang et al. contains another method, which ``rescale=True`` selects. It
+    keeps one more estimate, with which the sum exceeds 1, and divides the kept estimates by their
+    sum. The result then sums to 1, and the estimates of frequent categories are biased. Figure 2
+    of [1]_ shows for Norm-Cut that the biases of all categories sum to 0. This is only true for the
+    method of the code.
 
     Parameters
     ----------
     rescale : bool, default=False
-        Whether to keep also the estimate with which the sum exceeds 1 (and estimates equal to it),
-        and to divide by the sum, so that the result always sums to 1. A row without any positive
-        estimate then becomes uniform. If the sum exceeds 1 within several equal estimates (in 4 of
-        60 collections), the authors' code keeps some of them, by their order; this class treats
-        them equally.
+        If True, the next largest estimate is kept as well, although the sum then exceeds 1, and the
+        kept estimates are divided by their sum, so that the result always sums to 1. In a row
+        without a positive estimate, all frequencies become equal. If several estimates equal the
+        next largest estimate (in 4 of 60 simulated collections), this class keeps all of them,
+        while the authors' code keeps only the first of them.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (n_estimates,)
-        The smallest estimate that is kept in a row, before the division; 0 if all positive
-        estimates are kept, inf if no estimate is kept.
+        The smallest estimate that is kept in each row, before the division. It is 0 if all positive
+        estimates are kept, and inf if no estimate is kept.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
         Non-negative estimates that sum to at most 1, or to exactly 1 with ``rescale=True``.
     %(fitted)s
 
     See Also
     --------
-    BaseCut : Derives the threshold from the noise level.
+    BaseCut : Computes the threshold from the noise level.
 
     References
     ----------
@@ -300,23 +318,24 @@ class NormCut(BasePostProcessor):
 
 
 class NormHyb(BaseThreshold):
-    """Keep the estimates above a threshold, and apply Norm-Sub to the others.
+    """Keep the estimates above a threshold, and apply Norm-Sub to all other estimates.
 
-    Frequent categories keep their unbiased estimates, and the result is non-negative and sums to 1
-    nevertheless. The threshold is the threshold of :class:`BaseCut`. If the estimates above it sum
-    to more than 1, only the largest of them are kept, as long as their sum is at most 1. Equal
-    estimates are kept or not kept together.
+    Frequent categories keep their unbiased estimates, and the result is still non-negative and sums
+    to 1. The threshold is the threshold of :class:`BaseCut`. If the estimates above the threshold
+    sum to more than 1, only the largest of them are kept, such that their sum is at most 1. Equal
+    estimates are either all kept or all not kept.
 
-    If the other estimates would have to be raised above a kept estimate, the row is the result of
-    Norm-Sub. So the order of the estimates is always preserved, as the paper [1]_ promises.
+    If an estimate that is not kept would become larger than a kept estimate, the whole row is the
+    result of Norm-Sub. Therefore the order of the estimates is always preserved, as the paper [1]_
+    promises. The whole row is also the result of Norm-Sub if all estimates are kept.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        Expected number of categories without users above the threshold, > 0; see
-        :class:`BaseCut`.
+        Expected number of categories without users whose estimates exceed the threshold. It must be
+        positive. See :class:`BaseCut`.
     n_kept : int, default=None
-        Number of largest estimates to keep. `alpha` and the noise are then not used.
+        Number of largest estimates to keep. If `n_kept` is set, `alpha` and the noise are not used.
     %(noise)s
 
     Attributes
@@ -329,8 +348,8 @@ class NormHyb(BaseThreshold):
 
     See Also
     --------
-    NormSub : Shifts the large estimates too.
-    BaseCut : Sets the small estimates to 0.
+    NormSub : Changes the large estimates as well.
+    BaseCut : Sets all estimates below the threshold to 0.
 
     References
     ----------
@@ -349,10 +368,11 @@ class NormHyb(BaseThreshold):
 
 
 class CLS(NormSub):
-    """Constrained least squares: the nearest distribution in Euclidean distance.
+    """Constrained least squares: the distribution with the smallest Euclidean distance.
 
-    The solution is the result of :class:`NormSub` ([1]_, section IV-C and Appendix A). This class
-    exists because the literature uses this name.
+    Among all rows of non-negative frequencies that sum to 1, the result is closest to the estimate.
+    This is the result of :class:`NormSub` ([1]_, section IV-C and Appendix A). The class exists
+    because the literature uses the name CLS.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Post-processors for ordered categories: Smooth and MonotoneCDF."""
+"""Post-processors for ordered categories, such as ages: Smooth and MonotoneCDF."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _LONG = 1024  # categories, from which a length with large prime factors is nota
 
 
 def smooth(F: ArrayLike, bandwidth: float, *, circular: bool = False) -> np.ndarray:
-    """Smooth rows by penalized least squares on third differences (Whittaker's graduation).
+    """Smooth rows by least squares with a penalty on third differences (Whittaker's graduation).
 
     Let f~_v be the estimate of category v. The result f' minimizes
-    ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. Quadratic trends do
-    not change, also at the ends. A wave with a period of ``2 pi bandwidth``
-    categories keeps half of its height, and a longer one keeps more.
+    ``sum (f'_v - f~_v)**2 + bandwidth**6 sum (third differences of f')**2``. A quadratic trend does
+    not change, also at the ends of the row. A wave with a period of ``2 pi bandwidth`` categories
+    keeps half of its amplitude. A wave with a longer period keeps more than half.
 
     Parameters
     ----------
     F : array-like of shape (..., d)
         Estimated frequencies of ordered categories.
     bandwidth : float
-        Width of the smoothing in categories, >= 0; 0 does not change the rows.
+        Width of the smoothing in categories, which is at least 0. With 0, the rows do not change.
     circular : bool, default=False
-        Whether the first category follows the last one.
+        Whether the first category follows the last category, as with the hours of a day.
 
     Returns
     -------
     ndarray of shape (..., d)
-        The smoothed rows. Their sums are unchanged, and they may have negative entries.
+        The smoothed rows. They have the same sums as the rows of F, and may have negative entries.
     """
     F = np.ascontiguousarray(F, dtype=np.float64)
     return _smoother(F.shape[-1], float(bandwidth), circular).apply(F)
@@ -54,13 +54,15 @@ def smooth_risk(
     circular: bool = False,
     simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return smoothed rows and unbiased estimates of their squared errors (Stein 1981).
+    """Return smoothed rows and unbiased estimates of their squared errors.
 
-    For the raw estimates f~ with variances Var_v and the smoothed row f', the estimated error is
-    ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``. Without the projection this is
-    Mallows' Cp. Let S be the matrix of the smoother, P the projection on the simplex, and A the set
-    of categories with a positive result. The derivatives of ``f' = P(S f~)`` sum to
-    ``tr S_A - 1' S_A 1 / |A|``, so noise that the projection removes does not count.
+    The estimates of the errors are due to Stein (1981). Let f~ be the raw estimate with the
+    variances Var_v, and f' the smoothed row. The estimated error is
+    ``||f' - f~||^2 + 2 sum_v Var_v df'_v / df~_v - sum_v Var_v``. If `simplex` is False, this is
+    Mallows' Cp. Let S be the matrix of the smoother, P the projection on the simplex (the rows of
+    non-negative frequencies that sum to 1), and A the set of categories with a positive result. The
+    derivatives of ``f' = P(S f~)`` sum to ``tr S_A - 1' S_A 1 / |A|``, because noise that the
+    projection removes does not increase the error.
 
     Parameters
     ----------
@@ -69,21 +71,22 @@ def smooth_risk(
     variance : float or array-like of shape (..., d) or (..., 1)
         Variances of the raw estimates.
     bandwidth : float
-        Width of the smoothing in categories, >= 0.
+        Width of the smoothing in categories, which is at least 0.
     circular : bool, default=False
-        Whether the first category follows the last one.
+        Whether the first category follows the last category.
     simplex : bool, default=True
-        Whether the smoothed rows are projected on the simplex (non-negative, sum 1).
+        Whether the smoothed rows are replaced by the closest rows of non-negative frequencies that
+        sum to 1.
 
     Returns
     -------
     result : ndarray of shape (..., d)
-        The smoothed rows, projected on the simplex if `simplex`.
+        The smoothed rows. If `simplex` is True, they are not negative and sum to 1.
     risk : ndarray of shape (...)
-        Estimates of ``sum_v (f'_v - f_v)**2``, with the true frequencies f_v. They may be negative.
-        They are unbiased for normal noise that is independent across categories. If each report
-        supports the same number of categories (GRR), the fixed sum removes one degree of freedom,
-        which the estimates ignore.
+        Estimates of ``sum_v (f'_v - f_v)**2``, where f_v are the true frequencies. They may be
+        negative. They are unbiased if the noise is normal and independent between categories. If
+        each report supports the same number of categories, as with GRR, the sum of the raw estimate
+        is fixed. The estimates do not account for this.
     """
     F = np.ascontiguousarray(F, dtype=np.float64)
     smoother = _smoother(F.shape[-1], float(bandwidth), circular)
@@ -107,10 +110,10 @@ def smooth_average(
     circular: bool = False,
     simplex: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Average the results of many bandwidths by their estimated errors (Leung and Barron 2006).
+    """Average the smoothed rows of many bandwidths, weighted by their estimated errors.
 
     The weight of a bandwidth is proportional to ``exp(-risk / (4 std**2))``, where the risk is the
-    estimate of the squared error by `smooth_risk`.
+    estimate of the squared error from `smooth_risk` (Leung and Barron, 2006).
 
     Parameters
     ----------
@@ -121,16 +124,17 @@ def smooth_average(
     variance : array-like of shape (n_estimates, d), default=None
         Variances of the raw estimates. If None, use ``std**2``.
     circular : bool, default=False
-        Whether the first category follows the last one.
+        Whether the first category follows the last category.
     simplex : bool, default=True
-        Whether the smoothed rows are projected on the simplex (non-negative, sum 1).
+        Whether the smoothed rows are replaced by the closest rows of non-negative frequencies that
+        sum to 1.
 
     Returns
     -------
     average : ndarray of shape (n_estimates, d)
-        The averages. If `simplex`, they are non-negative and sum to 1.
+        The averages. If `simplex` is True, they are not negative and sum to 1.
     bandwidth : ndarray of shape (n_estimates,)
-        The bandwidth with the smallest estimated risk.
+        For each row, the bandwidth with the smallest estimated error.
     """
     F = np.asarray(F, dtype=np.float64)
     std = np.broadcast_to(std, (len(F), 1))
@@ -166,7 +170,10 @@ def _smoother(n_categories, bandwidth, circular):
 
 
 class _Identity:
-    """No smoothing: fewer than four categories have no third difference."""
+    """The smoother for fewer than four categories, which have no third difference.
+
+    It does not change the rows.
+    """
 
     diagonal = 1.0
 
@@ -175,7 +182,7 @@ class _Identity:
 
 
 class _CircularSmoother:
-    """Smoother for circular categories, computed by the Fourier transform."""
+    """The smoother for circular categories, such as hours, computed by the Fourier transform."""
 
     def __init__(self, d, bandwidth):
         angle = 2 * np.pi * np.arange(d // 2 + 1) / d
@@ -191,7 +198,11 @@ class _CircularSmoother:
 
 
 class _OpenSmoother:
-    """Smoother ``(I + bandwidth**6 D'D)**-1``, with D the matrix of third differences."""
+    """The smoother for categories that are not circular.
+
+    It multiplies a row by ``(I + bandwidth**6 D'D)**-1``, where D is the matrix of third
+    differences.
+    """
 
     # If the row were reflected at its ends, D'D would be diagonal in the cosine basis. The
     # reflection adds one square per end, `((f_2 - f_1) - 2 (f_1 - f_0))**2`, to the penalty.
@@ -226,7 +237,10 @@ class _OpenSmoother:
 
 
 class _PaddedSmoother:
-    """The smoother of `_OpenSmoother`, computed by a longer smoother with a fast length."""
+    """The same smoother as `_OpenSmoother`, computed from a smoother of longer rows.
+
+    The rows are extended to a length for which the cosine transform is fast.
+    """
 
     # S is the matrix of the longer one. The row is extended by the quadratic that continues its
     # smoothed end. The extension is fitted without a residual and without third differences, so it
@@ -256,35 +270,35 @@ class _PaddedSmoother:
 
 
 class Smooth(BasePostProcessor):
-    """Smooth the frequencies of ordered categories, such as ages or buckets of a number.
+    """Smooth the frequencies of ordered categories, such as ages or bins of a number.
 
-    The method assumes that neighboring categories have similar frequencies, which the methods that
-    ignore the order cannot use. The raw estimate is smoothed by penalized least squares on third
-    differences [1]_ with the bandwidths 0, 1/2, 1, 2, 4 .. d categories, and each result is
-    projected on the simplex (:class:`NormSub`). The output is a weighted average of the results
-    [3]_. The weight of bandwidth h is
+    The method assumes that neighboring categories have similar frequencies. The raw estimate is
+    smoothed by least squares with a penalty on third differences [1]_, for each of the bandwidths
+    0, 1/2, 1, 2, 4 .. d categories. :class:`NormSub` is applied to each result. The output is a
+    weighted average of these results [3]_. The weight of bandwidth h is
 
-    .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2)),
+    .. math:: w_h \\propto \\exp(-\\text{risk}_h / (4 \\sigma^2)).
 
-    where the risk is Stein's unbiased estimate [2]_ of the squared error, and sigma is the known
-    noise level. If there is nothing to smooth, bandwidth 0 has the smallest risk, and the result is
-    the result of Norm-Sub.
+    Here risk_h is Stein's unbiased estimate [2]_ of the squared error, and sigma is the known noise
+    level. If neighboring categories do not have similar frequencies, bandwidth 0 has the smallest
+    risk, and the result is almost the result of Norm-Sub.
 
-    The order is the order of ``estimate.categories``, which is the order of the columns; the values
-    of the categories are not used. So declare the categories in their order:
-    ``categories=range(100)`` is right, but sorted strings, or ``categories="auto"`` for strings,
-    put ``"10"`` before ``"9"``. Unlike the other methods, this method depends on the order of the
-    categories, and may exchange the ranks of two estimates.
+    The order is the order of ``estimate.categories``. The values of the categories are not used.
+    Therefore declare the categories in their order. ``categories=range(100)`` is right, but sorted
+    strings, or ``categories="auto"`` for strings, put ``"10"`` before ``"9"``. Unlike other
+    methods, this method may make one category more frequent than another although its raw estimate
+    is smaller.
 
     Parameters
     ----------
     bandwidth : float, default=None
-        Bandwidth in categories, >= 0. With a bandwidth, no noise is needed. If None, average over
-        many bandwidths as described above.
+        Bandwidth in categories, which is at least 0. If a bandwidth is passed, the noise is not
+        used. If None, the results of many bandwidths are averaged, as described above.
     circular : bool, default=False
-        Whether the first category follows the last one, as with the hours of a day.
+        Whether the first category follows the last category, as with the hours of a day.
     simplex : bool, default=True
-        Whether to project on the simplex. If False, estimates may be negative and keep their sum.
+        Whether to apply Norm-Sub. If False, estimates may be negative, and their sum does not
+        change.
     %(noise)s
 
     Attributes
@@ -292,19 +306,19 @@ class Smooth(BasePostProcessor):
     bandwidth_ : ndarray of shape (n_estimates,)
         For each row, the bandwidth with the smallest estimated error, or the parameter `bandwidth`.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Smoothed estimates. If `simplex`, they are non-negative and sum to 1.
+        The smoothed estimates. If `simplex` is True, they are not negative and sum to 1.
     %(fitted)s
 
     See Also
     --------
-    EmpiricalBayes : With ``ordered=True`` its models include ranges and steps.
-    NormSub : Only the projection, for categories without an order.
+    EmpiricalBayes : With ``ordered=True``, it also suits steps between ranges of categories.
+    NormSub : Does not smooth, for categories without an order.
 
     Notes
     -----
-    The combination (the estimated error after the projection, and an average by this error) is
-    unpublished. The table shows the mean squared error over all categories, as the mean of 40
-    collections through OLH at epsilon 1.
+    The estimate of the error after Norm-Sub and its use as a weight are unpublished. The table
+    shows the mean squared error over all categories, as the mean of 40 collections through OLH at
+    epsilon 1.
 
     ==================================================  =======  =======  =======
     frequencies                                          Smooth  NormSub  PowerNS
@@ -378,10 +392,11 @@ class Smooth(BasePostProcessor):
 
 # -- distribution functions -----------------------------------------------------------------------
 def monotone_cdf(F: ArrayLike) -> np.ndarray:
-    """Replace the cumulative sums of each row by the closest ones that do not decrease.
+    """Change each row so that its cumulative sums do not decrease and end at 1.
 
-    A constant is added to each row so that its sum is 1 (Norm). Its cumulative sums are then
-    projected on the functions that do not decrease, by isotonic regression, and clipped to [0, 1].
+    The same amount is added to all estimates of a row so that they sum to 1 (Norm). The cumulative
+    sums of the row are then replaced by the closest sequence that does not decrease, by isotonic
+    regression, and are clipped to [0, 1].
 
     Parameters
     ----------
@@ -399,21 +414,22 @@ def monotone_cdf(F: ArrayLike) -> np.ndarray:
 
 
 class MonotoneCDF(BasePostProcessor):
-    """Make the distribution function of ordered categories rise from 0 to 1 without decreasing.
+    """Replace the distribution function of ordered categories by one that does not decrease.
 
-    This method is for ranges, quantiles and distribution functions. Projections of single
-    frequencies (:class:`NormSub`) increase the error of these queries, because they treat the many
-    small errors in a range as real, and shift the sum of the range by all of them. This method adds
-    a constant to the row so that its sum is 1, and replaces its cumulative sums by the nearest
-    function that does not decrease. This function is at least as close to the true distribution
-    function, in the sum of squares over prefixes.
+    Use this method for ranges, quantiles and distribution functions. Methods that change single
+    frequencies, such as :class:`NormSub`, increase the error of ranges: they set many small
+    negative estimates to 0, which biases the sum of a range. This method first adds the same amount
+    to all estimates so that they sum to 1. Then it replaces the cumulative sums of the estimates by
+    the closest sequence that does not decrease. The sum of the squared errors of all cumulative
+    sums never increases.
 
     The order is the order of ``estimate.categories``. The noise of the estimate is not used. For
-    single categories use another post-processor, because often all but one of several neighbors
-    become 0.
+    the frequencies of single categories, use another post-processor: with this method, often only
+    one of several neighboring categories has a frequency above 0.
 
-    The result follows the noise. With a few hundred reports or fewer, equal frequencies are often
-    closer to the truth, and :class:`SmoothMLE` detects this (its notes have a table).
+    The method does not reduce noise that does not violate the monotonicity. With a few hundred
+    reports or fewer, equal frequencies are often closer to the truth. :class:`SmoothMLE` detects
+    this (its notes contain a table).
 
     Attributes
     ----------

@@ -1,4 +1,8 @@
-"""Smooth densities on a grid with spikes beside them, averaged by evidence."""
+"""An average of models of frequencies over the cells of a grid, weighted by marginal likelihoods.
+
+In some models the frequencies form a smooth density. In others, some cells, called spikes, differ
+from a smooth density or from equal frequencies. The evidence of a model is its marginal likelihood.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +49,12 @@ class GridFit(NamedTuple):
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        The average, on the simplex.
+        The averaged frequencies. They are not negative and sum to 1.
     penalty : float
-        The penalty of the smooth model with the greatest evidence; infinite for equal frequencies.
+        The smoothness penalty of the smooth model with the largest marginal likelihood. It is
+        infinite for equal frequencies.
     smooth_weight : float
-        Posterior probability that no cell has an effect of its own.
+        Posterior probability that no cell differs at random from a smooth density.
     """
 
     frequencies: np.ndarray
@@ -59,23 +64,24 @@ class GridFit(NamedTuple):
 
 @one_thread
 def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> GridFit:
-    """Average smooth densities and spikes on a grid by their evidence, given a raw estimate.
+    """Average models of frequencies on a grid, weighted by their marginal likelihoods.
 
-    See :class:`~sklearn_ldp.SmoothMLE` for the models.
+    :class:`~sklearn_ldp.SmoothMLE` describes the models. The likelihood is computed from a raw
+    estimate with normal errors.
 
     Parameters
     ----------
     values : ndarray of shape (d,)
         The raw estimate of the cells, in C order.
     noise : Noise
-        Its noise.
+        The noise of the raw estimate.
     shape : tuple of int
-        Number of cells along both axes.
+        Number of cells along each of the two axes.
 
     Returns
     -------
     GridFit
-        The average.
+        The average, and the weight of the smooth models.
     """
     precision = _Precision(noise, shape)
     variances = np.maximum(noise.variance(norm_sub(values)), _LEAST_VARIANCE).reshape(shape)
@@ -102,7 +108,7 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> Gri
 
 
 class _Smooth(NamedTuple):
-    """An average of smooth densities, and the logarithm of its evidence."""
+    """An average of smooth densities on a grid, and its log marginal likelihood (evidence)."""
 
     frequencies: np.ndarray
     evidence: float
@@ -110,7 +116,10 @@ class _Smooth(NamedTuple):
 
 
 class _Spiky(NamedTuple):
-    """Densities with effects of single cells, averaged."""
+    """An average of densities on a grid in which single cells differ from a smooth center.
+
+    `evidence` is the log marginal likelihood, and `centers` are the averaged centers.
+    """
 
     frequencies: np.ndarray
     evidence: float
@@ -119,7 +128,7 @@ class _Spiky(NamedTuple):
 
 
 def _average(data: _Data) -> _Smooth:
-    """Average smooth models by their evidence."""
+    """Fit smooth models with several penalties, and average them by their marginal likelihoods."""
     shape = data.shape
     even = np.full(shape, 1 / data.size)
     models = [_Mode(np.inf, even, data.fit(even), np.zeros(shape))]
@@ -141,7 +150,11 @@ def _average(data: _Data) -> _Smooth:
 def _with_spikes(
     cells: np.ndarray, variances: np.ndarray, center: _Smooth, spikes: np.ndarray
 ) -> _Spiky:
-    """Average densities in which a share of the cells differ from a center at random."""
+    """Average models in which a proportion of the cells differ from a center at random.
+
+    center: a smooth density on the cells without spikes. spikes: the estimated excess of the spikes
+    over their neighbors, 0 for all other cells.
+    """
     settings = [_spiky(cells, variances, center.frequencies, *setting) for setting in _SPIKES]
     found, gains, centers, squares = zip(*settings, strict=True)
     chosen = softmax(gains)
@@ -153,7 +166,11 @@ def _with_spikes(
 
 
 def _with_coarse_reports(spiky: _Spiky, cells: np.ndarray, precision: _Precision) -> _Spiky:
-    """Update densities by what is known of sums of cells beyond the cells themselves."""
+    """Update posterior means of cells by the reports on sums of several cells.
+
+    spiky: the posterior means, which were computed as if the errors of all cells were independent.
+    The sums of neighboring cells have smaller errors than that.
+    """
     # Let U be the variances, C the precision beyond the one of the finest waves, and r the
     # residuals. The update is U^(1/2) (I + U^(1/2) C U^(1/2))^-1 U^(1/2) C r.
     coarse = precision.of_share(1.0)
@@ -188,7 +205,12 @@ def _solved(times: Any, right: np.ndarray) -> np.ndarray:
 def _spiky(
     cells: np.ndarray, variances: np.ndarray, center: np.ndarray, share: float, size: float
 ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """Return posterior means of cells, the gain of evidence, the centers, and the variances."""
+    """Return the posterior of all cells if a proportion of them differs from a center at random.
+
+    share: this proportion. size: standard deviation of the differences of logarithms.
+    Returns: the posterior means, which sum to 1; the log marginal likelihood; the centers,
+    multiplied by a factor such that the means sum to about 1; and the posterior variances.
+    """
     low, high = -8.0, 2.0  # logarithms of a factor of all centers
     for _ in range(_HALVINGS):
         factor = np.exp((low + high) / 2)
@@ -207,7 +229,11 @@ def _spiky(
 def _cell_posteriors(
     cells: np.ndarray, variances: np.ndarray, centers: np.ndarray, share: float, size: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return log-evidence, mean and variance of cells whose logarithms may differ from a center."""
+    """Return three arrays: log marginal likelihood, posterior mean and variance of each cell.
+
+    A cell equals its center with probability 1 - share. Otherwise the logarithm of the cell differs
+    from the logarithm of its center by a normal number with the standard deviation `size`.
+    """
     weights = np.exp(-0.5 * _NODES**2)
     prior = np.log(np.append(share * weights / weights.sum(), max(1 - share, _TINY)))
     nodes = centers[..., None] * np.exp(size * np.append(_NODES, 0.0))
@@ -234,7 +260,7 @@ def _cell_posteriors(
 
 
 class _Mode(NamedTuple):
-    """The mode of a smooth model, and the logarithm of its evidence."""
+    """The posterior mode of a smooth model, and its log marginal likelihood (evidence)."""
 
     penalty: float
     frequencies: np.ndarray
@@ -243,7 +269,11 @@ class _Mode(NamedTuple):
 
 
 class _Precision:
-    """The inverse covariance of a raw estimate on a grid, diagonal in two orthonormal bases."""
+    """The inverse covariance matrix of a raw estimate on a grid.
+
+    It is approximated by a matrix that is diagonal in the products of two orthonormal bases, one
+    basis for each axis. `weights` is the diagonal, of shape (n_x, n_y).
+    """
 
     def __init__(self, noise: Noise, shape: tuple[int, ...]) -> None:
         (self.left, x_widths), (self.right, y_widths) = map(nested_waves, shape)
@@ -261,15 +291,18 @@ class _Precision:
             self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
 
     def times(self, cells: np.ndarray) -> np.ndarray:
-        """Return the product with cells.
+        """Return the product of the inverse covariance matrix and cells.
 
-        Shapes: cells (.., n_x, n_y) -> the same.
+        Shapes: cells (.., n_x, n_y) -> (.., n_x, n_y).
         """
         inner = self.weights * (self.left @ cells @ self.right.T)
         return self.left.T @ inner @ self.right
 
     def of_share(self, share: float) -> _Precision:
-        """Return the precision for frequencies among a share of the users."""
+        """Return the inverse covariance matrix of frequencies among a part of the users.
+
+        share: the proportion of the users in this part.
+        """
         scaled = copy(self)
         scaled.weights = share**2 * self.weights
         return scaled
@@ -292,9 +325,10 @@ class _Precision:
         return self.left.T @ (kept * waves) @ self.right
 
     def whitened(self, cells: np.ndarray) -> np.ndarray:
-        """Return cells in units of the errors, whose sums of squares are the products' forms.
+        """Return cells multiplied by a square root of the inverse covariance matrix P.
 
-        Shapes: cells (n, n_x, n_y) -> the same.
+        For each of the n arrays x of cells, the squares of the result sum to x' P x.
+        Shapes: cells (n, n_x, n_y) -> (n, n_x, n_y).
         """
         n, n_x, n_y = cells.shape
         turned = (cells.reshape(-1, n_y) @ self.right.T).reshape(n, n_x, n_y)
@@ -302,7 +336,11 @@ class _Precision:
 
 
 class _Data:
-    """A raw estimate with normal errors, as a likelihood of the logarithms of frequencies."""
+    """A raw estimate with normal errors, and methods that fit smooth models to it.
+
+    The coefficients of a model are the cosine transform of the logarithms of the frequencies. The
+    components of the transform are called waves.
+    """
 
     def __init__(self, values: np.ndarray, precision: _Precision) -> None:
         self._values, self._precision = values, precision
@@ -314,7 +352,7 @@ class _Data:
         self._kept = order[1 : _MOST_WAVES + 1]  # without the constant, which changes nothing
 
     def fit(self, frequencies: np.ndarray) -> float:
-        """Return the logarithm of the likelihood, up to a constant."""
+        """Return the log-likelihood of frequencies, up to a constant."""
         off = self._values - frequencies
         return -0.5 * float(np.sum(off * self._precision.times(off)))
 
@@ -322,7 +360,12 @@ class _Data:
         return self._left.T @ waves @ self._right
 
     def _scales(self, penalty: float, field: tuple[int, float]) -> np.ndarray:
-        """Standard deviations of the coefficients of waves, of a field with small differences."""
+        """Return the prior standard deviations of the coefficients, of the shape of the grid.
+
+        penalty: the larger it is, the smoother are the logarithms of the frequencies. field: the
+        order of the differences that should be small, and the factor of the variances of waves
+        along only one axis.
+        """
         order, of_axes = field
         scales: np.ndarray = np.zeros(self.size)
         scales[self._kept] = (penalty * self._roughness.ravel()[self._kept] ** order) ** -0.5
@@ -358,7 +401,7 @@ class _Data:
         return z, top, f
 
     def _ascent(self, z: np.ndarray, scales: np.ndarray) -> Any:
-        """The log-posterior, the frequencies, and the derivatives."""
+        """Return the log-posterior of z, the frequencies, and the gradient of the log-posterior."""
         f = softmax(self._cells(z * scales))
         pull = self._precision.times(self._values - f)
         off = float(np.sum((self._values - f) * pull))

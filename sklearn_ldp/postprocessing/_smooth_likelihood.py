@@ -1,4 +1,4 @@
-"""Maximum likelihood of smooth curves over ordered categories: SmoothMLE."""
+"""SmoothMLE: maximum likelihood estimates of smooth curves of frequencies."""
 
 from __future__ import annotations
 
@@ -58,12 +58,13 @@ class SmoothFit(NamedTuple):
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        The average; it sums to 1.
+        The averaged frequencies, which sum to 1.
     penalty : float
-        The smoothness penalty of the most likely curve; infinite for the uniform distribution.
+        The smoothness penalty of the curve with the largest marginal likelihood. It is infinite for
+        the uniform distribution.
     curve_weight : float
-        Posterior probability that the frequencies follow a smooth curve; 1 if only drawn curves
-        are used, because there are few reports.
+        Posterior probability that the frequencies follow a smooth curve. It is 1 if the result is
+        an average of fixed candidate distributions, because there are few reports.
     """
 
     frequencies: np.ndarray
@@ -75,25 +76,25 @@ class SmoothFit(NamedTuple):
 def smooth_mle(
     tally: np.ndarray, law: ReportLaw, n_categories: int, *, verbose: int = 0
 ) -> SmoothFit:
-    """Average smooth distributions, weighted by how well they explain the reports.
+    """Average models of smooth frequencies, weighted by their marginal likelihoods.
 
-    See :class:`~sklearn_ldp.SmoothMLE` for the models.
+    :class:`~sklearn_ldp.SmoothMLE` describes the models.
 
     Parameters
     ----------
     tally : ndarray of shape (n_kinds,)
         Number of times that each possible report was received.
     law : ReportLaw
-        The distribution of the reports.
+        The probability of each possible report for each category.
     n_categories : int
-        The number d of categories, in their order.
+        The number d of categories, which are ordered.
     verbose : int, default=0
         Whether to show the progress on stderr.
 
     Returns
     -------
     SmoothFit
-        The average, the penalty of its best curve, and the weight of all curves.
+        The average, the penalty of the best curve, and the total weight of all curves.
     """
     reports = _Reports(tally, law)
     even = np.full(n_categories, 1 / n_categories)
@@ -137,7 +138,11 @@ def smooth_mle(
 
 
 class _Model(NamedTuple):
-    """The most likely frequencies of a model, and the logarithm of its marginal likelihood."""
+    """The posterior mode of the frequencies in one model, and its log marginal likelihood.
+
+    `coefficients` are the coefficients of the model at the mode, and `penalty` is the smoothness
+    penalty of the curve.
+    """
 
     penalty: float
     frequencies: np.ndarray
@@ -146,7 +151,10 @@ class _Model(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The matrix ``basis @ mixing``, which maps coefficients to logarithms of frequencies."""
+    """The factors of the matrix ``basis @ mixing`` of a model.
+
+    The matrix maps the coefficients of the model to the logarithms of the frequencies.
+    """
 
     basis: sparse.csr_array  # (d, n_basis)
     mixing: np.ndarray  # (n_basis, n_coefficients)
@@ -154,7 +162,11 @@ class _Columns(NamedTuple):
 
 
 def _curve(d: int) -> _Columns:
-    """Return the matrix of a curve: columns for slope and bend, and for third differences."""
+    """Return the matrix that maps the coefficients of a curve to d logarithms of frequencies.
+
+    The first columns belong to a linear and a quadratic trend. The other columns belong to the
+    third differences of the coefficients of the splines.
+    """
     # The coefficients of the splines are a quadratic trend plus `D' (D D')^-1 u`, which has the
     # third differences (by D) u.
     n_splines = min(_MOST_SPLINES, d)
@@ -172,7 +184,11 @@ def _curve(d: int) -> _Columns:
 
 
 def _with_groups(curve: _Columns, most: int) -> _Columns:
-    """Add a column for each group of neighboring categories to the matrix of a curve."""
+    """Return the matrix of a curve with an additional column for each group of categories.
+
+    The categories are divided into at most `most` groups of neighbors. The additional coefficients
+    are differences of the groups' logarithms from the curve.
+    """
     d = curve.basis.shape[0]
     n_groups = min(most, d)
     indicators = sparse.csr_array((np.ones(d), np.arange(d) * n_groups // d, np.arange(d + 1)))
@@ -188,7 +204,10 @@ def _fitted(
     start: np.ndarray | None = None,
     most_steps: int = _MOST_STEPS,
 ) -> list[_Model]:
-    """Fit models in sequence; each fit begins at the result of the previous model."""
+    """Fit one model for each setting, and return the list of the models.
+
+    Each fit begins at the result of the previous fit. bar: the progress bar.
+    """
     # A setting is the penalty of a curve, and the standard deviation of effects of groups, if there
     # are groups. Curves end when the evidence has become too small.
     models: list[_Model] = []
@@ -208,7 +227,11 @@ def _fitted(
 
 
 class _Reports:
-    """The likelihood of the reports, as a function of the logarithms of frequencies."""
+    """The numbers of the received reports, and functions of their likelihood.
+
+    tally: how often each possible report was received. law: the probability of each possible report
+    for each category.
+    """
 
     def __init__(self, tally: np.ndarray, law: ReportLaw) -> None:
         self.tally = tally
@@ -219,7 +242,10 @@ class _Reports:
         return np.maximum(self.law.probabilities(frequencies), np.finfo(float).tiny)
 
     def one_category(self, n_categories: int) -> _Model:
-        """Return the model in which all users have the same category, each equally likely."""
+        """Return the model in which all users have the same category.
+
+        Each category has the same prior probability.
+        """
         columns = np.eye(n_categories)
         heights = np.zeros(n_categories)
         step = max(_AT_ONCE // len(self.tally), 1)
@@ -231,11 +257,17 @@ class _Reports:
         return _Model(0.0, softmax(heights), evidence, np.empty(0))
 
     def slope(self, frequencies: np.ndarray, chances: np.ndarray) -> np.ndarray:
-        """Return the derivative of the log-likelihood for each log-frequency, of shape (d,)."""
+        """Return the derivatives of the log-likelihood by the log-frequencies, of shape (d,).
+
+        chances: the probabilities of the possible reports under `frequencies`.
+        """
         return frequencies * (self.law.likelihoods(self.tally / chances) - self.n)
 
     def information(self, frequencies: np.ndarray, columns: _Columns) -> np.ndarray:
-        """Return the Fisher information matrix of the coefficients."""
+        """Return the Fisher information matrix of a model's coefficients.
+
+        frequencies: the frequencies for which it is computed. columns: the matrix of the model.
+        """
         chances = self.chances(frequencies)
         weighted = (columns.basis * frequencies[:, None]).T.tocsr()  # a row for each column
         changes = np.empty((weighted.shape[0], len(chances)))
@@ -256,10 +288,13 @@ class _Reports:
         information: np.ndarray | None = None,
         most_steps: int = _MOST_STEPS,
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, float]:
-        """Return the coefficients with the largest posterior density under a normal prior.
+        """Find the coefficients of a model with the largest posterior density (the mode).
 
-        Returns: the coefficients; their Fisher information matrix, or None if it was not computed
-        there; their frequencies; and Laplace's approximation of the log marginal likelihood.
+        columns: the matrix of the model. scales: standard deviations of the normal prior of the
+        coefficients. start: the coefficients with which the search begins.
+        Returns: the coefficients at the mode; the Fisher information matrix at the mode, or None if
+        it was not computed; the frequencies at the mode; and Laplace's approximation of the log
+        marginal likelihood.
         """
         # scales: standard deviations of the prior of the coefficients; start: first coefficients.
         # information: Fisher's information at the start, if it is known. It costs a product with
@@ -316,30 +351,33 @@ class _Reports:
 
 
 class SmoothMLE(BasePostProcessor):
-    """Maximum likelihood of a smooth curve, for numbers in bins and other ordered categories.
+    """Estimate a smooth curve of frequencies by maximum likelihood, for ordered categories.
 
-    This method is for totals of ranges, distribution functions and quantiles. The logarithms of the
-    frequencies follow a curve of 48 cubic B-splines (d splines if there are d < 48 categories),
-    with a penalty on third differences [1]_. The likelihood is computed from the reports
-    themselves. The result is an average over nine penalties and the uniform distribution. Their
-    weights are their marginal likelihoods (the evidence), in Laplace's approximation [2]_. So there
-    is no bandwidth to choose, and for uniform data the result is nearly uniform. With few reports
-    the result is the mean of curves that were drawn beforehand, weighted by their likelihood.
+    Use this method for totals of ranges, distribution functions and quantiles, for example of
+    numbers in bins. In the model, the logarithms of the frequencies follow a curve. The curve is a
+    sum of 48 cubic B-splines (of d splines if there are d < 48 categories), with a penalty on third
+    differences [1]_. The likelihood is computed from the numbers of the received reports. The
+    result is an average over curves with nine penalties and the uniform distribution. Their weights
+    are their marginal likelihoods, in Laplace's approximation [2]_. Therefore the user need not
+    choose a bandwidth, and for uniform data the result is nearly uniform. If there are few reports,
+    the result is an average of fixed candidate distributions instead (see the notes).
 
-    Spikes, heaps and steps are not smooth. If the reports show them, the average includes models
-    with up to 64 or 256 groups of neighbors, which differ at random from the curve. With up to 256
-    categories, the average also includes the model that all users have the same category. The
-    weights are marginal likelihoods again. `curve_weight_` is the total weight of the curves. For
-    single categories and their ranks, use :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
+    Spikes and steps are not smooth. If the reports show them, the average includes models with 64
+    or 256 groups of neighboring categories (or fewer, if there are fewer categories), whose
+    frequencies differ at random from the curve. For at most 256 categories, the average also
+    includes the model that all users have the same category. The weights are again marginal
+    likelihoods. `curve_weight_` is the total weight of the curves. For the frequencies and ranks of
+    single categories, use :class:`EmpiricalBayes` on the estimate of :class:`OLH`.
 
-    Over the cells of a :meth:`~sklearn_ldp.Domain.grid`, the method accepts the raw estimate of any
-    oracle, and assumes normal errors. The logarithms of the frequencies have small second
-    differences, also with both numbers almost independent. The average includes models in which
-    some of the cells differ at random from a smooth density, or from equal frequencies, such as
-    cities. All models are averaged by their evidence. Residuals that are too large for noise are
-    then added back, separately for each resolution. `curve_weight_` is the probability that no cell
-    differs at random. The notes on places list settings in which the result is less accurate than
-    the raw estimate.
+    Over the cells of a :meth:`~sklearn_ldp.Domain.grid`, which are pairs of bins of two numbers,
+    the method accepts the raw estimate of any oracle, and assumes normal errors. In the smooth
+    models, the logarithms of the frequencies have small second differences. Some of these models
+    assume that the two numbers are almost independent. In other models, some cells, such as cities,
+    differ at random from a smooth density or from equal frequencies. All models are averaged,
+    weighted by their marginal likelihoods. Differences between the raw estimate and this average
+    that are too large for noise are then added to the result, separately for each resolution.
+    `curve_weight_` is the probability that no cell differs at random. The notes on places list
+    settings in which the result is less accurate than the raw estimate.
 
     Over other domains, the oracle must count each distinct report. These oracles do:
     :class:`MatrixOracle` (with ``strategy="square-wave"`` for smooth data, with
@@ -347,38 +385,42 @@ class SmoothMLE(BasePostProcessor):
     :class:`ProjectiveGeometryResponse`, :class:`GRR`, and :class:`OLH` and :class:`BLH` over
     domains of moderate size.
 
-    The order is the order of ``estimate.categories``; their values are not used.
+    The order is the order of ``estimate.categories``. The values of the categories are not used.
 
     Parameters
     ----------
     verbose : int, default=0
-        Whether to show the progress on stderr; 10,000 categories can need ten seconds and more.
+        Whether to show the progress on stderr. With 10,000 categories, a fit can need more than ten
+        seconds.
 
     Attributes
     ----------
     penalty_ : float, or ndarray of shape (n_estimates,)
-        The smoothness penalty of the most likely curve; infinite for the uniform distribution.
+        The smoothness penalty of the curve with the largest marginal likelihood. It is infinite for
+        the uniform distribution.
     curve_weight_ : float, or ndarray of shape (n_estimates,)
-        Probability that the frequencies follow a smooth curve, given the reports; 1 if only drawn
-        curves are used, because there are few reports.
+        Posterior probability that the frequencies follow a smooth curve. It is 1 if there are few
+        reports, so that only fixed candidate distributions are averaged.
     frequencies_ : ndarray of shape (d,)
         Non-negative estimates that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    MonotoneCDF : For the same queries after any oracle, without a model.
-    ExactMLE : The same likelihood without smoothness.
+    MonotoneCDF : Answers the same queries after any oracle, without a model.
+    ExactMLE : Maximizes the same likelihood without a smooth model.
 
     Notes
     -----
-    Let z be the coefficients in units of their prior standard deviations, X their columns,
-    ``f = softmax(X z)``, A the matrix of report probabilities, t the tally of reports, n its sum
-    and ``c = A f``. The log-posterior is ``sum_y t_y log c_y - z'z / 2``, its gradient
-    ``X' (f (A'(t / c) - n)) - z``, and its expected curvature ``I + n J' diag(1 / c) J`` with
-    ``J = A diag(f) X - c f'X``. Penalties are 10**6 to 10**-2 (inverse variances of third
-    differences); slope and bend of a curve have the standard deviation 10, effects of groups .5, 1,
-    2 and 4.
+    Let z be the coefficients, divided by their prior standard deviations, X the matrix that maps z
+    to the logarithms of the frequencies, and ``f = softmax(X z)`` the frequencies. Let A be the
+    matrix with the probability of each report (rows) for each category (columns), t the numbers of
+    the received reports, n their sum, and ``c = A f``. The log-posterior is
+    ``sum_y t_y log c_y - z'z / 2``. Its gradient is ``X' (f (A'(t / c) - n)) - z``, and its
+    expected curvature is ``I + n J' diag(1 / c) J`` with ``J = A diag(f) X - c f'X``. The penalties
+    are 10**6 to 10**-2. They are the inverse variances of third differences. The prior standard
+    deviation is 10 for the linear and the quadratic trend of a curve, and 0.5, 1, 2 or 4 for the
+    differences of groups.
 
     The average that includes models with groups of neighbors is unpublished. With 100,000 users in
     256 bins at epsilon 1 and ``strategy="square-wave"``, the mean Wasserstein distance times 10,000
@@ -393,17 +435,18 @@ class SmoothMLE(BasePostProcessor):
     four spikes on a uniform half         88    110    225
     =============================  =========  =====  =====
 
-    **Few users.** With few reports a posterior is as wide as its prior, and the mode cannot
-    represent it. The result is then a posterior mean over three kinds of frequencies: equal
-    frequencies (prior probability .28), 2,048 smooth curves from a fixed, evenly spaced set (.42),
-    and equal frequencies except for one bin with .3, .5, .7, .9 or all of the users (.3). Each
-    candidate is weighted by its likelihood. The logarithms of the curves are sums of eight cosines,
-    with standard deviations of .5 / k or 1 / k, and their mean is even. This result is used while
-    the effective number of curves is at least 100, and no other model has much more evidence. It is
-    unpublished. The table shows errors of the distribution function, relative to the smallest error
-    of equal frequencies, :class:`NormSub` and :class:`MonotoneCDF` (:class:`RangeOracle`, 16 and 64
-    bins, epsilon .5 and 1, three populations; geometric mean and maximum of twelve settings).
-    "this" is SmoothMLE, and "modes alone" is SmoothMLE without the fixed curves:
+    **Few users.** With few reports, the posterior is almost as wide as the prior, and its mode is
+    not a good estimate. The result is then a posterior mean over fixed candidate distributions:
+    equal frequencies (prior probability 0.28), 2,048 smooth curves (0.42), and equal frequencies
+    except for one bin with 0.3, 0.5, 0.7, 0.9 or all of the users (0.3). Each candidate is weighted
+    by its likelihood. The logarithms of the curves are sums of eight cosines. The coefficient of
+    the k-th cosine has a standard deviation of 0.5 / k or 1 / k, and the mean of all curves has
+    equal frequencies. This result is used if the effective number of curves is at least 100 and no
+    other model has a much larger marginal likelihood. It is unpublished. The table shows errors of
+    the distribution function. They are divided by the smallest of the errors of equal frequencies,
+    :class:`NormSub` and :class:`MonotoneCDF`. The two numbers are the geometric mean and the
+    maximum of twelve settings (:class:`RangeOracle`, 16 and 64 bins, epsilon 0.5 and 1, three
+    populations). "this" is SmoothMLE, and "modes alone" is SmoothMLE without the fixed candidates:
 
     =================  ==========  ===========  ===========
     users              this        modes alone  MonotoneCDF
@@ -414,10 +457,10 @@ class SmoothMLE(BasePostProcessor):
     1,000               .92, 1.06    .98, 1.32   1.06, 1.47
     =================  ==========  ===========  ===========
 
-    On other populations the error was at most 1.4 times the smallest one, and 2.3 times if the
-    distribution function is close to equal frequencies. The table was computed without the models
-    of a bin with many users, which increase the errors by about 2 %. They reduce the error for 100
-    users in one of 64 bins by a third.
+    On other populations, the error was at most 1.4 times the smallest of these errors, and at most
+    2.3 times if the true frequencies are nearly equal. The table was computed without the
+    candidates in which one bin has many users. They increase these errors by about 2 %, and they
+    reduce the error by a third if all of 100 users are in one of 64 bins.
 
     References
     ----------
@@ -464,8 +507,8 @@ class SmoothMLE(BasePostProcessor):
         if not estimate.is_raw or estimate.noise is None:
             changed = " and ".join(estimate.postprocessors) or "no known noise"
             raise ValueError(
-                f"SmoothMLE needs the raw estimate of an oracle over a grid, got one with {changed}"
-                ": pass oracle.estimate_ itself."
+                "SmoothMLE over a grid needs a raw estimate with known noise, got an estimate with "
+                f"{changed}. Pass the `estimate_` of the oracle."
             )
         assert estimate.domain is not None
         fits = []
@@ -487,5 +530,5 @@ class SmoothMLE(BasePostProcessor):
 
 
 def _has_grid(estimate: FrequencyEstimate) -> bool:
-    """Whether the categories of an estimate are the cells of two numbers."""
+    """Return whether the categories of an estimate are the cells of a grid of two numbers."""
     return estimate.domain is not None and estimate.domain.grid_ends is not None

@@ -1,4 +1,4 @@
-"""Smoothing of rows in the order of time: the local-level model, and Trend."""
+"""Smoothing of estimates over time: the local-level model, and the post-processor Trend."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ _CELLS = 1 << 20  # numbers in a block of computations
 
 
 class LocalLevel(NamedTuple):
-    """The true values (levels) of a series, estimated from noisy rows, of shape (n_rows, ..., d).
+    """Estimates of the true values of noisy series. The true values are called levels.
+
+    Each row is one time. The arrays have the shape (n_rows, ..., d) unless stated otherwise.
 
     Parameters
     ----------
     filtered, filtered_variance : ndarray
-        The level at each row, estimated from this row and all earlier rows, and its variance.
+        The estimated level at each row, and its variance. Only this row and all earlier rows are
+        used.
     smoothed, smoothed_variance : ndarray
-        The level at each row, estimated from all rows, and its variance.
+        The estimated level at each row, and its variance. All rows are used.
     shifts : ndarray
-        For each row, a test statistic of an additional jump of the level between the previous row
-        and this row. It is computed from all rows, and standard normal if there is no jump. At the
-        last row, it is the prediction error of this row, in standard deviations.
+        For each row, a test statistic for the hypothesis that the level does not jump between the
+        previous row and this row. The statistic is computed from all rows. It is standard normal if
+        the hypothesis is true. At the last row, it is the error of the prediction from the earlier
+        rows, divided by the standard deviation of this error.
     log_likelihood : ndarray of shape (..., d)
-        The log-likelihood of all rows except the first one, up to a constant.
+        The log-likelihood of all rows except the first row, up to a constant.
     """
 
     filtered: np.ndarray
@@ -57,9 +61,9 @@ class LocalLevel(NamedTuple):
 def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLevel:
     """Estimate the slowly changing true values of noisy series, by a Kalman filter and smoother.
 
-    In the model of each category, F_t is the observation and f_t the true value (level) at row t:
-    ``F_t = f_t + N(0, variance_t)`` and ``f_t = f_(t-1) + N(0, drift_t)`` [1]_. The first level
-    has a flat prior.
+    Each row is one time. In the model of each category, F_t is the observation and f_t the true
+    value (level) at row t: ``F_t = f_t + N(0, variance_t)`` and ``f_t = f_(t-1) + N(0, drift_t)``
+    [1]_. The level at the first row has a flat prior.
 
     Parameters
     ----------
@@ -68,7 +72,8 @@ def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLev
     variance : array-like of shape (n_rows, ..., d)
         Variances of the observations.
     drift : array-like of shape (n_rows, ..., d)
-        Variance of the step to each row from the row before it; the first entry is not used.
+        Variance of the change of the level between the previous row and each row. The first row of
+        `drift` is not used.
 
     Returns
     -------
@@ -109,7 +114,11 @@ def local_level(F: ArrayLike, variance: ArrayLike, drift: ArrayLike) -> LocalLev
 
 
 class _Fit(NamedTuple):
-    """Estimated levels, averaged over the possible speeds (drifts) of each category."""
+    """The estimated true frequencies (levels) of all categories at all rows.
+
+    The drift of a category is the typical size of the changes of its level. The levels are averages
+    over the possible drifts of each category, weighted by their posterior probabilities.
+    """
 
     values: np.ndarray  # (n_rows, d)
     variance: np.ndarray  # given the typical drift
@@ -120,7 +129,11 @@ class _Fit(NamedTuple):
 
 
 def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.ndarray]:
-    """Return the most likely model, and a mask (n_rows, d) of the rows where categories jump."""
+    """Return the fitted model, and a boolean array of shape (n_rows, d) with the detected jumps.
+
+    An entry of the array is True if the frequency of the category jumps between the previous row
+    and this row. steps: the time between the previous row and each row, of shape (n_rows,).
+    """
     n_rows, d = F.shape
     # A bound for the largest of standard normal statistics, by Bonferroni's inequality.
     critical = -ndtri(_JUMP / 4 / max((n_rows - 1) * d, 1))
@@ -159,9 +172,12 @@ def _fitted(F: np.ndarray, noise: Noise, steps: np.ndarray) -> tuple[_Fit, np.nd
 
 
 def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> np.ndarray:
-    """Return, for the categories that do not jump, the variance of their step at each jump.
+    """Return additional variances for the changes of the categories that do not jump.
 
+    If some categories jump at a row, the frequencies of all other categories must change in the
+    opposite direction, because the frequencies sum to 1. The result is 0 for rows without a jump.
     Shapes: values (n_rows, d), shares (d,), jumps (n_rows, d) -> (n_rows, d).
+    shares: mean frequency of each category. jumps: whether a category jumps at a row.
     """
     # Frequencies sum to 1, so the other categories lose the gain of the categories that jump,
     # without other information in proportion to their frequencies. With twice this loss as the
@@ -172,7 +188,12 @@ def _compensation(values: np.ndarray, shares: np.ndarray, jumps: np.ndarray) -> 
 
 
 def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.ndarray) -> float:
-    """Return an unbiased estimate of the squared error of values after NormSub."""
+    """Return an unbiased estimate of the squared error that the values have after NormSub.
+
+    F: the raw rows. variance: the variances of the raw rows. spread: the variances of the values.
+    Each value is a weighted mean of raw rows, in which the row of the value itself has the weight
+    spread / variance. All arrays have the shape (n_rows, d).
+    """
     # A smoothed value has the weight spread / variance on its own row (see `smooth_risk`).
     result = norm_sub(values)
     support = result > 0
@@ -183,7 +204,12 @@ def _risk(values: np.ndarray, F: np.ndarray, spread: np.ndarray, variance: np.nd
 def _at_likely_drifts(
     F: np.ndarray, variance: np.ndarray, unit: np.ndarray, jumps: np.ndarray
 ) -> _Fit:
-    """Fit the typical drift w; average the levels over the possible drifts of each category."""
+    """Estimate the levels for given jumps, averaged over the possible drifts of each category.
+
+    The typical drift w of all categories is fitted by maximum likelihood.
+    variance: variances of the rows F. unit: variances of the changes if w is 1. jumps: additional
+    variances of the changes at jumps. All arrays have the shape (n_rows, d).
+    """
     # The logarithm of each category's drift is normal, around the logarithm of w. The typical drift
     # w has the largest likelihood. Shapes: logs and weights (n_drifts, d).
     typical = np.median(unit[1:].sum(axis=1)) if len(F) > 1 else 1.0
@@ -224,81 +250,88 @@ def _at_likely_drifts(
 
 
 class Trend(BasePostProcessor):
-    """Smooth rows in the order of time, such as an estimate for each week.
+    """Smooth estimates over time, such as one estimate for each week.
 
-    The noise of a single week depends on its number of users. The fewer changes there are, the more
-    the neighboring weeks help, and the rows themselves show how much frequencies change. Each
-    category is a random walk, observed with the known noise (a local-level model
-    [1]_):
+    Each row of the estimate is one time. If frequencies change slowly, the rows before and after a
+    row also contain information about the frequencies at this row. The method estimates from the
+    rows how much the frequencies change. In the model, the true frequency of each category is a
+    random walk, and the noise of the estimates is known (a local-level model [1]_):
 
     .. math:: \\tilde f_t = f_t + N(0, V_t), \\qquad f_t = f_{t-1} + N(0, w^2 \\bar f \\Delta_t)
 
-    Here F~_t is the estimate at row t with the noise variance V_t, f_t is the true frequency, f-bar
-    its mean over time, and Delta_t the time since the previous row. The single parameter, the drift
-    w, is fitted by maximum likelihood to all categories together. Each category has a drift of its
-    own near w (its logarithm is normal around the logarithm of w, with the standard deviation
-    0.35), and the result is the mean over these drifts.
+    Here F~_t is the raw estimate of a category at row t, V_t is the variance of its noise, f_t is
+    the true frequency, f-bar is the mean of f_t over time, and Delta_t is the time between the
+    previous row and row t. The parameter w is the drift: the typical size of changes. It is fitted
+    by maximum likelihood to all categories together. Then each category gets its own drift. The
+    logarithm of this drift has a normal prior, with the logarithm of w as its mean and a standard
+    deviation of 0.35. The result is the average over the possible drifts of each category, weighted
+    by their posterior probabilities.
 
-    The rows must come from different users, and each row must be a sample of the population of its
-    time. If the same users answer with memoization
-    (:class:`~sklearn_ldp.collection.RepeatedClient`), the errors of their rows are correlated,
-    which the reports do not show. Then smoothing removes less noise than the standard errors
-    indicate, and only the intervals of the raw rows are valid.
+    The rows must come from different users, and the users of each row must be a sample of the
+    population at this time. If the same users answer with memoization
+    (:class:`~sklearn_ldp.collection.RepeatedClient`), the errors of the rows are correlated, but
+    the estimate does not contain this correlation. Smoothing then removes less noise than the
+    standard errors indicate, and only the intervals of the raw rows are valid.
 
     Parameters
     ----------
     filtered : bool, default=False
-        Whether each row is estimated only from this row and the rows before it, so that later rows
-        do not change published results. The computing time grows with the square of
-        the number of rows.
+        If True, each row is estimated only from this row and the rows before it, so that later rows
+        do not change published results. The computing time then grows with the square of the
+        number of rows. If False, each row is estimated from all rows.
     times : array-like of shape (n_estimates,), default=None
-        The times of the rows, as increasing numbers or dates (such as "2026-05-04"). If None, use
-        the names of the rows if these are dates, otherwise equal steps. Names that are numbers with
-        unequal steps are refused, because years with a gap cannot be distinguished from codes such
-        as 202452.
+        The times of the rows, as increasing numbers or dates (such as "2026-05-04"). If None, the
+        names of the rows are the times if they are dates. Otherwise the rows are assumed to be
+        equally spaced in time. If the names are numbers with unequal differences, `times` must be
+        passed: a year that is missing in a list of years cannot be distinguished from the step
+        between the week numbers 202452 and 202501.
     %(noise)s
 
     Attributes
     ----------
     drift_ : float
-        The drift w, with a precision of 12 %. A category of mean frequency f typically moves by
-        ``w * sqrt(f)`` in one unit of time: a day if the times are dates, a row if there are no
-        times.
+        The drift w, with a precision of 12 %. The true frequency of a category with the mean
+        frequency f typically changes by ``w * sqrt(f)`` in one unit of time. The unit is one day if
+        the times are dates, and the step from row to row if no times are known.
     jumps_ : ndarray of bool of shape (n_estimates, d)
-        True where a category has jumped since the previous row. The rows before a jump are then not
-        used for the rows after it. In 99 % of the series without jumps, no jump is found. With
-        ``filtered=True``, only the rows up to each row are used to find its jumps.
+        True if the frequency of a category jumps between the previous row and this row. In this
+        category, the rows before a jump are then not used for the rows after the jump. In 99 % of
+        the series without jumps, no jump is detected. With ``filtered=True``, only the rows up to
+        this row are used to detect the jump.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        The smoothed frequencies. They may be negative, and may not sum to 1; use :class:`NormSub`
-        afterwards.
+        The smoothed frequencies. They may be negative and need not sum to 1. Apply
+        :class:`NormSub` to the result if you need non-negative frequencies that sum to 1.
     %(fitted)s
 
     See Also
     --------
-    sklearn_ldp.oracles.estimate_by_group : An estimate with a row for each week.
+    sklearn_ldp.oracles.estimate_by_group : Returns an estimate with one row for each week.
     sklearn_ldp.inspection.TrendDisplay : Draws the result.
 
     Notes
     -----
-    The result contains `standard_errors`, so `confidence_interval` works. They include the
-    uncertainty of the drift, under a half-Cauchy prior at the noise [2]_. The coverage of intervals
-    is an average over rows and categories. For 3 to 8 rows of two categories that follow random
-    walks, intervals of 95 % covered at least .90 (without the uncertainty of the drift: .87). If
-    one category jumps and the jump is detected, intervals of 95 % covered .93 and more, also in
-    the last row and in a spike of one row. Around jumps that are too small to be detected, the
-    intervals are too short. For a category that moved from .10 to .15 they covered .50 in the row
-    of the move (12 rows, ten categories, OUE at epsilon 1, 5,000 users each), and for a category
-    that lost .09 to another in the last row .12. For a category that moved from .10 to .35, with
-    500 users each, they covered .39 to .50 in the rows around the move. The interval of a sum of
-    categories uses the sum of their standard errors, which is never too small.
+    The result contains `standard_errors`, so `confidence_interval` works. The standard errors
+    include the uncertainty of the drift, under a half-Cauchy prior whose scale is the noise level
+    [2]_. The coverages below are averages over rows and categories, for intervals of 95 %. For 3 to
+    8 rows of two categories that follow random walks, the coverage was at least 0.90 (without the
+    uncertainty of the drift: 0.87). If one category jumps and the jump is detected, the coverage
+    was at least 0.93, also in the last row, and also if the frequency jumped for one row only.
+    Around jumps that are too small to be detected, the intervals are too short. With 12 rows, ten
+    categories, OUE at epsilon 1 and 5,000 users per row, a category changed from 0.10 to 0.15, and
+    its interval at the row of the change had a coverage of 0.50. For a category whose frequency
+    fell by 0.09 in the last row, the coverage was 0.12. With 500 users per row, a category changed
+    from 0.10 to 0.35, and the coverage at the rows around the change was 0.39 to 0.50. The interval
+    of a sum of categories uses the sum of their standard errors, so it is never too short.
 
-    The gain is largest if little changes. An unbiased estimate of the error after :class:`NormSub`
-    decides whether to smooth at all. If the rows alone are better, they do not change, and `drift_`
-    is infinite, for example for frequencies that are drawn independently for each row.
+    Smoothing helps most if frequencies change little. An unbiased estimate of the error after
+    :class:`NormSub` decides whether the rows are smoothed at all. If the raw rows have the smaller
+    error, they do not change and `drift_` is infinite. This occurs, for example, if the frequencies
+    at each row are drawn independently.
 
-    Steps in proportion to frequencies are unpublished. With a common drift for all categories, the
-    intervals of the largest two categories had a lower coverage, and errors were up to three times
-    as large.
+    In this model, the variance of a change is proportional to the mean frequency of the category.
+    This part of the model is unpublished. If all categories had the same variance of changes, the
+    intervals of the largest two categories would have a lower coverage, and errors would be up to
+    three times as large.
 
     References
     ----------
@@ -341,7 +374,7 @@ class Trend(BasePostProcessor):
             "check_order_is_preserved",
             "check_rows_are_independent",
         ),
-        "Trend joins rows: each row is improved by the rows before and after it",
+        "Trend combines rows: each row is improved by the rows before and after this row",
     )
 
     def __init__(
@@ -371,7 +404,10 @@ class Trend(BasePostProcessor):
 
 
 def _steps(estimate: Any, times: Any) -> np.ndarray:
-    """Return, for each row, the time since the previous row (0 for the first row)."""
+    """Return the time between the previous row and each row, of shape (n_rows,).
+
+    The first entry is 0. times: the parameter `times` of Trend, or None to use the row names.
+    """
     n_rows = len(estimate)
     values = np.asarray(estimate.row_names if times is None else times)
     shown = values.tolist()
@@ -385,9 +421,9 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         is_even = values.dtype.kind not in "iuf" or len(set(np.diff(values).tolist())) < 2
         if not is_even and n_rows > 2:
             raise ValueError(
-                "Trend: the row names are unequally spaced numbers. If they are times, pass "
-                "times=estimate.row_names. If the rows are in fact equally spaced in time, pass "
-                "times=range(len(estimate))."
+                f"Trend: the row names are unequally spaced numbers, got {shown}. If these numbers "
+                "are times, pass times=estimate.row_names. If the rows are in fact equally spaced "
+                "in time, pass times=range(len(estimate))."
             )
         values = np.arange(n_rows)
     try:
@@ -399,7 +435,7 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
         ) from None
     if values.shape != (n_rows,) or not np.all((steps > 0) & np.isfinite(steps)):
         raise ValueError(
-            f"Trend needs {n_rows} increasing times, one for each row, got {shown}. Sort the rows "
-            "by time, and pass one time per row as times=."
+            f"Trend needs {n_rows} finite, increasing times, one for each row, got {shown}. Sort "
+            "the rows by time, and pass one time per row as times=."
         )
     return np.append(0.0, steps)

@@ -1,4 +1,4 @@
-"""True frequencies of users' values over the categories of an estimate."""
+"""The true frequencies of an estimate's categories, counted from users' values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from .._core.fitting import check_weights
 def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, name: str) -> Any:
     """Return the true frequencies of an estimate's categories, counted from users' values y.
 
-    Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,), or, for a
-    set, a dict from the name of each estimate to such an array.
+    Shapes: y (n_samples,) or (n_samples, n_columns), sample_weight (n_samples,) -> (d,).
+    For a set of estimates, return a dict from the name of each estimate to an array of shape (d,).
+    name: class name of the caller, for error messages.
     """
     if not isinstance(estimate, EstimateSet) and estimate.shares_overlap:
         if estimate.oracle is None:
             raise ValueError(
-                f"{name} needs the oracle of an estimate of users with several items, but this "
-                "estimate contains no oracle. Pass the estimate that an ItemOracle returned, or "
+                f"{name} got an estimate of users with several items that contains no oracle, so "
+                "the items cannot be counted. Pass the estimate that an ItemOracle returned, or "
                 "use scoring=make_frequency_scorer()."
             )
         return estimate.oracle.true_frequencies(y, sample_weight)
@@ -53,7 +54,10 @@ def true_frequencies(estimate: Any, y: Any, sample_weight: ArrayLike | None, nam
 
 
 def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
-    """Warn if an estimate, or an estimate of a set, has more users than y has rows."""
+    """Warn if an estimate has more users than y has rows, because weights may be missing.
+
+    judged: a FrequencyEstimate or an EstimateSet. name: name of the caller, for the warning.
+    """
     parts = [part for _, part in judged.items()] if isinstance(judged, EstimateSet) else [judged]
     noises = [part.noise for part in parts if isinstance(part, FrequencyEstimate)]
     users = [np.max(noise.n_samples) for noise in noises if noise and noise.n_samples is not None]
@@ -61,13 +65,17 @@ def warn_of_lost_weights(judged: Any, y: Any, name: str) -> None:
         warnings.warn(
             f"{name} counts each of the {n_rows} rows of y as one user because sample_weight is "
             f"missing, but the estimate in X has {max(users):g} users. Pass the number of users of "
-            "each row as sample_weight= (a Pipeline passes on only this name), or use a scorer.",
+            "each row as sample_weight= (a Pipeline passes on only this name), or use a scorer, "
+            "such as make_frequency_scorer().",
             stacklevel=3,
         )
 
 
 def _counted(estimate: Any, columns: list[np.ndarray], weights: Any, name: str) -> np.ndarray:
-    """Return the frequency of each category of an estimate among the values."""
+    """Return the frequency of each category of an estimate in the columns, of shape (d,).
+
+    columns: one array of users' values per column. weights: weight of each user, or None.
+    """
     codes = encode_columns(estimate.domain, columns, name)
     counts = np.bincount(codes, weights, minlength=estimate.domain.size)
     return counts / counts.sum()

@@ -1,4 +1,4 @@
-"""Surveys: several columns per user, their tables, and models that make tables agree."""
+"""Surveys: estimates of several columns per user, tables of several columns, and joint models."""
 
 from .._core.domains import RecordDomain
 from .._core.mechanisms.several import QuestionView, SampledQuestions

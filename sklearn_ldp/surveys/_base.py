@@ -1,4 +1,4 @@
-"""The base class of all surveys: a scikit-learn estimator for questions about several columns."""
+"""The base class of all surveys: a scikit-learn estimator that asks users about several columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ best_of_size = lru_cache(maxsize=1 << 14)(best_oracle)
 
 @dataclass(frozen=True)
 class _Request:
-    """The inputs of a survey's mechanism. Requests with the same `key` share a mechanism."""
+    """The arguments of the cached function `_mechanism_of`, which builds a survey's mechanism.
+
+    Two requests with equal `key` get the same mechanism from the cache.
+    """
 
     survey: Any = field(compare=False)
     domain: Any = field(compare=False)
@@ -54,7 +57,7 @@ def _mechanism_of(request: _Request) -> Mechanism:
 
 
 def _frozen(value: Any) -> Any:
-    """Return a hashable copy of a parameter. Copies of equal parameters are equal."""
+    """Return a hashable copy of a parameter's value. Copies of equal values are equal."""
     if isinstance(value, Mapping):
         return tuple((_frozen(key), _frozen(entry)) for key, entry in value.items())
     if isinstance(value, (list, tuple)):
@@ -68,13 +71,13 @@ def _frozen(value: Any) -> Any:
 
 @inherit_survey_parameters
 class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
-    """Base class of collectors of several columns. Each user answers a few questions.
+    """Base class of surveys: each user answers a few questions about their columns.
 
-    A new survey is one class with a method `_make_mechanism`. The method returns a
-    :class:`~sklearn_ldp.surveys.SampledQuestions` over a
-    :class:`~sklearn_ldp.surveys.RecordDomain`, which defines the questions and the probability of
-    each question. No other method needs overriding. The survey has one estimate for each question.
-    Its name is the name of the column, or the tuple of the names of the columns.
+    A subclass only needs a method `_make_mechanism`. The method gets a
+    :class:`~sklearn_ldp.surveys.RecordDomain`, which contains the categories of each column. It
+    returns a :class:`~sklearn_ldp.surveys.SampledQuestions`, which contains the questions and the
+    probability of each question. The survey has one estimate for each question. The name of an
+    estimate is the name of the question's column, or the tuple of the names of its columns.
 
     Parameters
     ----------
@@ -84,14 +87,15 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     Attributes
     ----------
     estimate_ : EstimateSet
-        The raw estimates by name. An estimate has no rows if no user was asked its question, and
-        its repr then shows this.
+        The raw estimate of each question, by its name. An estimate has no rows if no user was asked
+        its question. The repr of the set then shows this.
     frequencies_ : dict of str to ndarray of shape (d,)
-        Unbiased estimates of each column or table that has users; some may be negative.
+        The unbiased frequencies of each estimate that has users, by its name. Some frequencies may
+        be negative.
     sampling_probabilities_ : ndarray of shape (n_questions,)
-        Probability that a user is asked each question.
+        For each question, the probability that a user is asked this question.
     n_samples_seen_ : int
-        Number of users, over all questions.
+        Number of all users, whichever questions they were asked.
     %(features)s
     """
 
@@ -126,7 +130,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         self.n_jobs = n_jobs
 
     def _store(self, epsilon: float, domains: Any, *collection: Any) -> None:
-        """Store the parameters that all surveys share, in the order of the signature."""
+        """Store the parameters that all surveys have.
+
+        collection: the values of `input`, `n_shards`, `random_state` and `n_jobs`, in this order.
+        """
         names = ("input", "n_shards", "random_state", "n_jobs")
         shared = dict(zip(names, collection, strict=True))
         BaseColumnSurvey.__init__(self, epsilon, domains=domains, **shared)
@@ -141,7 +148,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return RecordDomain.of_values(self.domains, X, self._name)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
-        """Return the mechanism. It is cached, because its plan may need seconds."""
+        """Return the mechanism of this survey, from a cache if possible.
+
+        To build a mechanism may take seconds, because the questions must be chosen.
+        """
         parameters = self.get_params(deep=False)
         for name in ("domains", *PARTY_PARAMETERS, "n_shards"):
             parameters.pop(name, None)
@@ -157,26 +167,35 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, QuestionView]
     ) -> Mapping[Any, BaseOracle]:
-        """Return the oracle of each question, by name, for simulations. Default: no oracles."""
+        """Return a dict from the name of each question to its oracle, for simulations.
+
+        By default, the dict is empty.
+        """
         return {}
 
     def _asked(
         self, domain: RecordDomain, survey: SampledQuestions
     ) -> list[tuple[Any, Domain, Any]]:
-        """Return the name, the domain, and the oracle (or None) of each question."""
+        """Return a list with a tuple for each question: its name, its domain and its oracle.
+
+        The oracle is None if `_oracles_behind` has none for the question.
+        """
         views = self._views(domain, survey)
         oracles = self._oracles_behind(domain, views)
         return [(key, _domain_of_view(domain, v), oracles.get(key)) for key, v in views.items()]
 
     # -- the questions ------------------------------------------------------------------------
     def questions(self) -> dict[Any, Protocol]:
-        """Return the questions that users may be asked, in the order of their numbers in reports.
+        """Return the questions that users may be asked.
+
+        A report contains the number of its question. The questions are in the order of these
+        numbers.
 
         Returns
         -------
         dict of Protocol
-            The protocol of the reports on each single question. The key is the name of its
-            column, or the tuple of the names of its columns.
+            For each question, the protocol of the reports that answer this question. The key is the
+            name of the question's column, or the tuple of the names of its columns.
 
         Raises
         ------
@@ -195,37 +214,52 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         }
 
     def _views(self, domain: RecordDomain, mechanism: SampledQuestions) -> dict[Any, QuestionView]:
-        """Return the view (columns and sizes) of each question, by the name of its estimate."""
+        """Return a dict from the name of each question's estimate to its QuestionView.
+
+        A QuestionView contains the positions and the numbers of categories of the columns that the
+        question asks for.
+        """
         if mechanism.views is None:
             numbered = enumerate(domain.columns.items())
             return {key: QuestionView.joint((j,), (column.size,)) for j, (key, column) in numbered}
         return {table_name(domain, view.columns): view for view in mechanism.views}
 
     def _estimated(self, domain: RecordDomain, survey: SampledQuestions) -> dict[Any, QuestionView]:
-        """Return the view of each estimate, by its name. Default: the views of the questions."""
+        """Return a dict from the name of each estimate to the QuestionView of its columns.
+
+        By default, there is one estimate for each question.
+        """
         return self._views(domain, survey)
 
     def _oracle_of(
         self, chosen: Any, domain: Domain, key: Any, epsilon: float | None = None
     ) -> BaseOracle:
-        """Return the oracle that a parameter specifies, with a question's domain and budget."""
+        """Return the oracle that the value of a parameter specifies for one question.
+
+        chosen: the value of the parameter, "best" or an oracle. domain, epsilon: the categories and
+        the privacy budget of the returned oracle. key: the name of the question.
+        """
         epsilon = self.epsilon if epsilon is None else epsilon
         if isinstance(chosen, BaseOracle):
             return clone(chosen).set_params(epsilon=epsilon, categories=domain, input="values")
         if isinstance(chosen, str) and chosen == "best":
             return clone(best_of_size(epsilon, domain.size)).set_params(categories=domain)
         raise ValueError(
-            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for column '
-            f'{key!r}. Pass "best" or an oracle such as GRR().'
+            f'{self._name} needs "best" or an oracle for each column, got {chosen!r} for the '
+            f'column {key!r}. Pass "best" or an oracle such as GRR() for this column.'
         )
 
     def _total_variances(self, channels: Iterable[Any]) -> np.ndarray:
-        """Return n times the total variance of each channel under uniform frequencies."""
+        """Return n times the sum of the categories' variances, for each of several channels.
+
+        The variances are computed for n users and uniform frequencies.
+        """
         totals = np.maximum([channel.total_variance() for channel in channels], _MIN_VARIANCE)
         if not np.all(np.isfinite(totals)):
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+                "carry information, because probabilities are rounded to multiples of 2**-64. Got "
+                f"{self.epsilon!r}. Pass a larger epsilon=."
             )
         return totals
 
@@ -234,7 +268,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return EstimateSet(self._answers(state))
 
     def _answers(self, state: Collected) -> dict[Any, FrequencyEstimate]:
-        """Return the estimate of each question. It has no rows if no user was asked."""
+        """Return a dict from the name of each question to its estimate.
+
+        An estimate has no rows if no user was asked its question.
+        """
         record_domain: Any = state.protocol.domain
         questions = type(self)(**state.parameters)._asked(record_domain, state.mechanism)
         return {
@@ -282,30 +319,33 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         return planned
 
     def simulate(self, counts: Mapping[Any, Frequencies], n_repeats: int = 1) -> EstimateSet:
-        """Simulate whole collections from known counts of each column, without users.
+        """Simulate the estimates of whole collections from known counts of each column.
 
         Privacy: the method protects no data. `counts` must be public or synthetic.
 
-        The estimates of each column have their exact distribution. Different columns are drawn as
-        if their values were independent.
+        The simulated estimate of each column has the same distribution as in a real collection with
+        these counts. The estimates of different columns are drawn as if the columns were
+        independent.
 
         Parameters
         ----------
         counts : mapping of str to array-like of shape (d,)
-            True number of users of each category, for each column. All columns have the same sum.
+            For each column, the true number of users of each category. The numbers of each column
+            must have the same sum, which is the number of users.
         n_repeats : int, default=1
             Number of independent collections.
 
         Returns
         -------
         EstimateSet
-            One row per collection in each estimate.
+            The estimate of each column, with one row per simulated collection.
 
         Raises
         ------
         ValueError
-            If the counts are not non-negative integers of the same sum for each column, or a
-            column has no users in one of the collections.
+            If the counts of a column are missing or are not non-negative integers, if the counts of
+            two columns have different sums, or if no user is asked for a column in one of the
+            collections.
         """
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
@@ -316,18 +356,19 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         empty = [name for name, estimate in drawn.items() if not len(estimate)]
         if empty:
             raise ValueError(
-                f"{self._name}.simulate has no users for the column {empty[0]!r} in one of the "
-                f"{n_repeats} collections, because {users[empty[0]].sum()} users are too few. "
-                "Pass larger counts."
+                f"{self._name}.simulate: in one of the {n_repeats} collections, none of the "
+                f"{users[empty[0]].sum()} users was asked for the column {empty[0]!r}. Pass larger "
+                "counts."
             )
         return EstimateSet(drawn)
 
     def _simulated(
         self, domain: RecordDomain, survey: Any, users: dict[Any, np.ndarray], n_repeats: int
     ) -> dict[Any, FrequencyEstimate]:
-        """Return simulated estimates of each question, from the true counts of its categories.
+        """Return a dict from the name of each question to its simulated estimate.
 
-        An estimate has no rows if one of the collections has no users for its question.
+        users: for each question, the true counts of its categories. An estimate has one row per
+        collection. It has no rows if no user is asked its question in one of the collections.
         """
         n_repeats = check_repeats(n_repeats, f"{self._name}.simulate")
         rng = as_generator(self.random_state)
@@ -351,7 +392,10 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def _checked_counts(self, domains: Mapping[Any, Domain], counts: Any) -> dict[Any, np.ndarray]:
         if not isinstance(counts, Mapping) or set(counts) != set(domains):
             columns = ", ".join(map(repr, domains))
-            raise ValueError(f"{self._name} expects counts for each of its columns {columns}.")
+            raise ValueError(
+                f"{self._name}.simulate: counts must be a mapping with the keys {columns}, got "
+                f"{counts!r:.200}. Pass the counts of each of these columns."
+            )
         checked = {}
         for name, domain in domains.items():
             argument = f"{self._name}.simulate: counts of {name!r}"
@@ -359,12 +403,15 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
             checked[name] = check_counts(ordered, argument)
             if len(checked[name]) != domain.size:
                 expected = f"one number for each of its {domain.size} categories"
-                raise ValueError(f"{argument} must have {expected}, got {len(checked[name])}.")
+                raise ValueError(
+                    f"{argument} must have {expected}, got {len(checked[name])} numbers. Pass 0 "
+                    "for categories without users."
+                )
         sums = {name: int(users.sum()) for name, users in checked.items()}
         if len(set(sums.values())) > 1:
             raise ValueError(
-                f"{self._name}.simulate expects the same number of users in each column, got "
-                f"{sums}."
+                f"{self._name}.simulate expects the same number of users in each column, got the "
+                f"sums {sums}. Pass counts= with the same sum for each column."
             )
         return checked
 
@@ -385,13 +432,13 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         Returns
         -------
         dict of str to ndarray of shape (d,)
-            The frequencies of the values, by the name of the estimate, in the order of its
-            categories.
+            For each estimate, by its name, the true frequencies in the order of its categories.
 
         Raises
         ------
         ValueError
-            If a value is not a category, the domains are unknown, or the weights are malformed.
+            If a value is not a category, if the domains are unknown, or if the weights are not
+            numbers of users.
         """
         domain: Any = self._domain()
         codes = domain.encode(X, self._name)
@@ -404,17 +451,20 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     # -- fitted attributes --------------------------------------------------------------------
     @property
     def sampling_probabilities_(self) -> np.ndarray:
-        """Probability that a user is asked each question, of shape (n_questions,)."""
+        """For each question, the probability that a user is asked this question.
+
+        The array has the shape (n_questions,).
+        """
         return self._fitted("sampling_probabilities_").mechanism.probabilities
 
     @property
     def frequencies_(self) -> dict[Any, np.ndarray]:
-        """Unbiased estimates of each column or table that has users."""
+        """A dict from the name of each estimate that has users to its unbiased frequencies."""
         estimates = self._estimate_of(self._fitted("frequencies_"))
         return {name: part.values[0] for name, part in estimates.items() if len(part)}
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimates after the columns and their categories.
+        """Return a name for each category of each estimate, such as "age_3" for the column "age".
 
         Parameters
         ----------
@@ -424,7 +474,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
         Returns
         -------
         ndarray of shape (total number of categories,)
-            Such as "age_3", estimate by estimate.
+            The names of all categories of the first estimate, then of the second, and so on.
         """
         return self._estimate_of(self._fitted("feature names")).feature_names
 
@@ -432,9 +482,12 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
 def counts_in_views(
     views: Mapping[Any, QuestionView], codes: np.ndarray, weights: np.ndarray | None
 ) -> dict[Any, np.ndarray]:
-    """For each view (set of columns), count the records with each combination of values.
+    """Return, for each view, how often each combination of its columns' categories occurs.
 
-    Shapes: codes (n, n_columns), weights (n,) or None -> (d,), by the names of the views.
+    views: dict from names to QuestionViews. A QuestionView refers to some of the columns.
+    codes: the users' records, of shape (n, n_columns), as integers that stand for categories.
+    weights: numbers of users, of shape (n,), or None.
+    Returns: a dict from the names to arrays of shape (d,), where d is the number of combinations.
     """
     counts = {}
     for name, view in views.items():
@@ -444,11 +497,18 @@ def counts_in_views(
 
 
 def table_name(domain: RecordDomain, columns: tuple[int, ...]) -> Any:
-    """Return the name of a table: the name of its single column, or the tuple of its columns."""
+    """Return the name of the table over some columns.
+
+    It is the name of the column if there is only one, otherwise the tuple of the columns' names.
+    columns: the positions of the columns.
+    """
     names = list(domain.columns)
     return names[columns[0]] if len(columns) == 1 else tuple(names[j] for j in columns)
 
 
 def _domain_of_view(domain: RecordDomain, view: QuestionView) -> Domain:
-    """Return the domain of the answers to a question."""
+    """Return the domain whose categories are the possible answers to a question.
+
+    view: the QuestionView of the question.
+    """
     return Domain(view.n_values) if view.is_parity else domain.joint(view.columns)

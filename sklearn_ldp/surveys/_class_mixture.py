@@ -1,8 +1,9 @@
 """A joint model of several columns: a mixture of a few classes of users, fitted to noisy tables.
 
-Within a class the columns are independent. All tables follow from the same model, so they are
-non-negative and agree with each other. The model stores one number for each category and class; the
-table of all columns is never computed.
+A table contains the frequencies of all combinations of some columns' categories. Within a class the
+columns are independent. The tables of the model are not negative, and they agree with each other.
+The model stores one number for each category and class, so the table of all columns is never
+computed.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class ClassMixture(Tagged, tag="class-mixture"):
     Parameters
     ----------
     shares : ndarray of shape (n_classes,)
-        Proportion of the users in each class, with the sum 1.
+        Proportion of the users in each class. The proportions sum to 1.
     columns : sequence of ndarray of shape (k, n_classes)
-        For each column, the frequencies of its categories in each class.
+        For each column, the frequencies of its k categories in each class.
     """
 
     shares: np.ndarray
@@ -49,10 +50,13 @@ class ClassMixture(Tagged, tag="class-mixture"):
         n_classes = len(self.shares)
         shapes_match = all(column.shape[1:] == (n_classes,) for column in self.columns)
         if not shapes_match or not all(np.isfinite(x).all() for x in (self.shares, *self.columns)):
-            raise ValueError(f"a mixture of {n_classes} classes without a share in each category")
+            raise ValueError(
+                f"a mixture of {n_classes} classes needs {n_classes} finite proportions, and, for "
+                f"each column, an array of finite frequencies of shape (k, {n_classes})"
+            )
 
     def table(self, columns: Subset) -> np.ndarray:
-        """Return the table of some columns.
+        """Return the table of some columns: the frequency of each combination of their categories.
 
         Parameters
         ----------
@@ -62,7 +66,7 @@ class ClassMixture(Tagged, tag="class-mixture"):
         Returns
         -------
         ndarray of shape (n_cells,)
-            Frequencies of the cells in C order.
+            The frequencies of all combinations. The category of the last column changes fastest.
         """
         letters = string.ascii_letters[: len(columns)]
         terms = ",".join(f"{letter}Z" for letter in letters)
@@ -70,17 +74,21 @@ class ClassMixture(Tagged, tag="class-mixture"):
         return np.einsum(f"Z,{terms}->{letters}", self.shares, *chosen, optimize=True).ravel()
 
     def shrunk(self, weight: float) -> ClassMixture:
-        """Return a model with the same columns and a part of the dependence between them.
+        """Return a model of the same columns with less dependence between the columns.
+
+        The frequencies of single columns do not change.
 
         Parameters
         ----------
         weight : float
-            In [0, 1]; 0 makes the columns independent.
+            The factor of the dependence, in [0, 1]. If 0, the columns of the result are
+            independent. If 1, the result is this model.
 
         Returns
         -------
         ClassMixture
-            It has an additional class with the mean frequencies, unless the weight is 1.
+            A mixture of this model, with the proportion `weight`, and of one additional class with
+            the mean frequencies of all classes.
         """
         if weight == 1:
             return self
@@ -91,23 +99,24 @@ class ClassMixture(Tagged, tag="class-mixture"):
         return ClassMixture(np.append(weight * self.shares, 1 - weight), joined)
 
     def conjunction(self, allowed: dict[int, np.ndarray]) -> float:
-        """Return the proportion of users with allowed values in all of some columns.
+        """Return the proportion of users who have one of the allowed categories in each column.
 
         Parameters
         ----------
         allowed : dict of int to ndarray of int
-            The allowed codes in each of these columns.
+            The positions of the allowed categories, by the position of the column. Columns that are
+            not in the dict are not restricted.
 
         Returns
         -------
         float
-            The proportion.
+            The proportion of the users.
         """
         proportions = (self.columns[j][codes].sum(axis=0) for j, codes in allowed.items())
         return float(math.prod(proportions, start=self.shares).sum())
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw users.
+        """Draw the records of users from the model.
 
         Parameters
         ----------
@@ -119,7 +128,7 @@ class ClassMixture(Tagged, tag="class-mixture"):
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            Codes.
+            For each user and column, the position of the category among the column's categories.
         """
         sizes = rng.multinomial(n_rows, self.shares / self.shares.sum())
         rows = np.empty((n_rows, len(self.columns)), dtype=np.int64)
@@ -132,7 +141,11 @@ class ClassMixture(Tagged, tag="class-mixture"):
 
 
 class PairTables:
-    """Noisy tables of single columns and of pairs, stored as blocks of one symmetric matrix."""
+    """Noisy tables of single columns and of pairs of columns, and their precisions.
+
+    The tables of pairs are blocks of one symmetric matrix. The rows and the columns of this matrix
+    are all categories of all columns of the survey.
+    """
 
     # sizes: number of categories of each column.
 
@@ -146,10 +159,10 @@ class PairTables:
         return slice(self.starts[j], self.starts[j + 1])
 
     def add(self, columns: Subset, values: np.ndarray, variances: np.ndarray | float) -> None:
-        """Add a table of one or two columns.
+        """Store a noisy table of one or two columns.
 
-        Shapes: values (n_cells,), variances (n_cells,).
-        values: the cells in C order.
+        columns: positions of the columns. values, variances: the estimated frequencies of the cells
+        and their variances, both of shape (n_cells,), in C order.
         """
         if len(columns) == 1:
             span = self._span(columns[0])
@@ -164,7 +177,11 @@ class PairTables:
 
 
 class ClassFit:
-    """Fit of mixtures of classes to noisy tables; the frequencies of the columns are known."""
+    """Several mixtures of classes of users, and a method that fits them to noisy tables.
+
+    Within a class, the columns are independent. The frequencies of the single columns are assumed
+    to be known.
+    """
 
     # The log odds of a category in a class are its log odds in the column plus a parameter. The
     # parameters and the log odds of the classes have a normal prior. Several mixtures are fitted
@@ -195,7 +212,7 @@ class ClassFit:
         self._parameters = np.concatenate([odds, np.zeros((n_starts, 1, n_classes))], axis=1)
 
     def start_from(self, mixture: ClassMixture) -> None:
-        """Start the first classes of the first mixture from the classes of a mixture."""
+        """Use the classes of the given mixture as starting values of the first fitted mixture."""
         n = min(len(mixture.shares), self._n_classes)
         frequencies = np.maximum(np.concatenate(list(mixture.columns)), _MIN_FREQUENCY)
         odds = np.log(frequencies) - self._logs
@@ -206,7 +223,10 @@ class ClassFit:
 
     @one_thread
     def fit(self, tables: PairTables, max_steps: int = _MAX_STEPS) -> ClassFit:
-        """Fit the mixtures to the tables, from the current parameters."""
+        """Fit the mixtures to noisy tables, starting from the current parameters, and return self.
+
+        max_steps: maximum number of iterations of the optimizer.
+        """
         result = minimize(
             self._loss,
             self._parameters.ravel(),
@@ -219,7 +239,11 @@ class ClassFit:
         return self
 
     def _mixtures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return frequencies (n_starts, n_values, n_classes), and the classes' proportions."""
+        """Convert parameters to the frequencies of the categories and the proportions of classes.
+
+        Shapes: -> (n_starts, n_values, n_classes), (n_starts, 1, n_classes).
+        n_starts: number of mixtures. n_values: number of categories of all columns.
+        """
         odds = parameters[:, :-1] + self._logs
         odds -= np.maximum.reduceat(odds, self._starts, axis=1)[:, self._column_numbers]
         raised = np.exp(odds)
@@ -228,7 +252,11 @@ class ClassFit:
         return raised, shares / shares.sum(axis=2, keepdims=True)
 
     def _loss(self, flat: np.ndarray, tables: PairTables) -> tuple[float, np.ndarray]:
-        """Return the loss of all mixtures (weighted squares plus prior), and its gradient."""
+        """Return the sum of the losses of all mixtures, and its gradient.
+
+        The loss of a mixture is the weighted sum of squared errors plus the penalty of the prior.
+        flat: the parameters of all mixtures in one dimension, like the gradient.
+        """
         parameters = flat.reshape(self._parameters.shape)
         frequencies, shares = self._mixtures(parameters)
         weighted = frequencies * shares
@@ -252,16 +280,16 @@ class ClassFit:
 
     @property
     def mixture(self) -> ClassMixture:
-        """The mean of the fitted mixtures, as one mixture with all their classes."""
+        """The mean of the fitted mixtures: one mixture with the classes of all these mixtures."""
         frequencies, shares = self._mixtures(self._parameters)
         columns = np.split(np.concatenate(list(frequencies), axis=1), self._starts[1:])
         return ClassMixture(shares.ravel() / self._n_starts, columns)
 
 
 def positive(frequencies: np.ndarray) -> np.ndarray:
-    """Return a distribution without zeros, so that its frequencies have logarithms.
+    """Replace tiny, zero and negative frequencies by a tiny positive number, and normalize the sum.
 
-    Shapes: frequencies (k,) -> (k,).
+    The result has finite logarithms and sums to 1. Shapes: frequencies (k,) -> (k,).
     """
     raised = np.maximum(frequencies, _MIN_FREQUENCY)
     return raised / raised.sum()
@@ -270,10 +298,12 @@ def positive(frequencies: np.ndarray) -> np.ndarray:
 def mixture_of_tables(
     sizes: Sequence[int], tables: Mapping[Subset, np.ndarray], start: ClassMixture | None
 ) -> ClassMixture:
-    """Return a mixture that approximates the tables of pairs.
+    """Return a mixture of classes whose tables of two columns approximate the given tables.
 
-    Shapes: tables (n_cells,).
-    tables: non-negative tables, which agree with each other.
+    sizes: number of categories of each column.
+    tables: non-negative tables of shape (n_cells,), by the positions of their columns. They agree
+    with each other. Tables of more than two columns are reduced to tables of two columns.
+    start: a mixture whose classes are starting values, or None.
     """
     margins: dict[Subset, np.ndarray] = {}
     for table_columns, values in tables.items():

@@ -1,4 +1,4 @@
-"""An oracle for several columns: each user is asked for one column, at the full epsilon."""
+"""The survey ColumnOracle: each user answers for one of several columns, with the whole epsilon."""
 
 from __future__ import annotations
 
@@ -27,44 +27,48 @@ from ._base import BaseColumnSurvey
 class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
     """Estimate the distribution of each of several columns from one report per user.
 
-    Each user draws one of the columns by public probabilities. The user reports their value of
-    that column, through the column's own oracle and with the whole budget. This method is more
-    accurate than reports on all columns that share the budget: with J columns the noise of a
-    column grows as if there were J times fewer users. If the reports shared the budget, it would
-    grow as if epsilon were J times smaller.
-    At a large budget, questions about several columns (`n_sampled`) at epsilon / s each are more
-    accurate, because an estimate from a part of the users also has the error of drawing this part.
+    For each user, one of the columns is drawn with public probabilities. The user reports their
+    value in this column, through an oracle for this column and with the whole privacy budget. With
+    J columns, the noise of a column is as large as with J times fewer users. If each user reported
+    all columns and split the budget between them, the noise would be as large as with a J times
+    smaller epsilon. With small budgets, the second noise is larger.
 
-    Users are asked more often for columns with many categories: the probabilities are in
-    proportion to ``sqrt(weight * V)``, where V is the total variance of the column's oracle over
-    its categories under uniform frequencies. These probabilities minimize the sum of
-    ``weight * V / probability``.
+    If epsilon is large, it is more accurate to ask each user for several columns (`n_sampled`),
+    with an equal part of epsilon for each. The reason is that the estimate of a column has an
+    additional error if only a random part of the users reports this column.
+
+    Users are asked more often for columns with many categories. The probability of a column is
+    proportional to ``sqrt(weight * V)``. Here V is the sum of the variances of the column's
+    categories under uniform frequencies. These probabilities minimize the sum of
+    ``weight * V / probability`` over all columns.
 
     An estimate refers to the frequencies among *all* users. Its noise therefore includes the
-    variance of drawing the users, about ``f (1 - f) (1 / probability - 1) / n`` for a category of
-    frequency f.
+    variance that the random choice of the asked users causes. This variance is about
+    ``f (1 - f) (1 / probability - 1) / n`` for a category of frequency f and n users.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for their whole record. No operation on reports spends epsilon. The column that a user
-    was asked for is public.
+    user, for all columns together. No operation on reports spends epsilon. A report shows for
+    which column the user was asked.
 
     Parameters
     ----------
     %(domains)s
     oracle : "best", oracle or mapping of str to "best" or oracle, default="best"
-        Oracle for a column. "best" is :func:`~sklearn_ldp.best_oracle` for its domain. The survey
-        sets the `epsilon` and the `categories` of an oracle. A mapping specifies the oracle of
-        each column; columns that are not listed have the best oracle.
+        The oracle for all columns, or a mapping from column names to oracles. Columns that are not
+        in the mapping use "best". The oracle "best" is the result of
+        :func:`~sklearn_ldp.best_oracle` for the categories of the column. The survey sets the
+        parameters `epsilon` and `categories` of each oracle.
     weights : mapping of str to float or array-like of shape (n_columns,), default=None
-        Weight of the errors of each column, > 0. In a mapping, columns that are not listed have
-        weight 1. If None, all columns have the same weight.
+        Importance of the errors of each column, as a positive number. Columns that are not in a
+        mapping have the weight 1. If None, all columns have the same weight.
     n_sampled : int or "auto", default=1
-        Number s of columns that each user is asked for, at epsilon / s each. "auto" is the number
-        with the minimum expected error under uniform frequencies, which is 1 for epsilon up to 2.
+        Number of columns that each user is asked for. Each answer uses epsilon / n_sampled. "auto"
+        chooses the number with the smallest expected error under uniform frequencies. For epsilon
+        up to 2, this number is 1.
     strategy : {"sample", "split-budget"}, default="sample"
-        Method of asking users. "split-budget" is for comparison: it asks every user for all
-        columns and splits epsilon between the columns such that the sum of ``weight * V`` is
-        minimal.
+        With "sample", each user is asked for `n_sampled` columns. "split-budget" is for
+        comparison: every user is asked for all columns, and epsilon is split between the columns
+        such that the sum of ``weight * V`` is minimal.
     %(collection)s
 
     Attributes
@@ -73,27 +77,28 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         The raw estimate of each column, by its name. The estimate has no rows if no user was
         asked for the column.
     frequencies_ : dict of str to ndarray of shape (d,)
-        Unbiased estimates of each column that has users; some may be negative.
+        The unbiased frequencies of each column that has users. Some may be negative.
     sampling_probabilities_ : ndarray of shape (n_columns,)
-        Probability that a user is asked for each column, in the order of `domains`. The sum is
-        the number of columns that a user is asked for.
+        For each column, in the order of `domains`, the probability that a user is asked for it. The
+        probabilities sum to `n_sampled_`.
     n_sampled_ : int
         Number of columns that each user is asked for.
     oracles_ : dict of str to oracle
-        The unfitted oracle of each column. Its `epsilon` is the budget of the answer.
+        The unfitted oracle of each column. Its `epsilon` is the part of the privacy budget that an
+        answer for this column uses.
     n_samples_seen_ : int
-        Number of users, over all columns.
+        Number of all users, whichever columns they were asked for.
     %(features)s
 
     See Also
     --------
-    EstimateSet : The result. Post-processors and searches accept it.
+    EstimateSet : The class of the result, which post-processors and searches accept.
 
     References
     ----------
     .. [1] H. H. Arcolezi, J.-F. Couchot, B. Al Bouna, X. Xiao, "Random sampling plus fake data:
        multidimensional frequency estimates with local differential privacy", CIKM 2021,
-       :doi:`10.1145/3459637.3482467` (section 3 describes sampling one attribute).
+       :doi:`10.1145/3459637.3482467`. Section 3 describes the random choice of one column.
 
     Examples
     --------
@@ -153,7 +158,11 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return SampledQuestions.drawn(channels, roots, n_asked)
 
     def _oracles(self, domain: RecordDomain, n_asked: int | None = None) -> dict[Any, BaseOracle]:
-        """Return the oracle of each column, with the budget of its answer as epsilon."""
+        """Return a dict from the name of each column to its oracle.
+
+        The `epsilon` of an oracle is the part of the privacy budget that an answer for this column
+        uses.
+        """
         choices = self._by_column(self.oracle, domain, "oracle", "best")
         budgets = self._budgets(domain, self._n_asked(domain) if n_asked is None else n_asked)
         return {
@@ -171,7 +180,11 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return dict(zip(domain.columns, self._weights(domain).tolist(), strict=True))
 
     def _by_column(self, value: Any, domain: RecordDomain, parameter: str, default: Any) -> dict:
-        """Return the value of a parameter for each column. A mapping may omit columns."""
+        """Return a dict from the name of each column to its value of a parameter.
+
+        value: one value for all columns, or a mapping. default: the value of columns that are not
+        in the mapping. parameter: the name of the parameter, for the error message.
+        """
         if not isinstance(value, Mapping):
             return dict.fromkeys(domain.columns, value)
         unknown = [key for key in value if key not in domain.columns]
@@ -179,7 +192,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
             columns = ", ".join(map(repr, domain.columns))
             raise ValueError(
                 f"{self._name} got {parameter} for {unknown[0]!r}, which is not one of its "
-                f"columns. Use {columns}."
+                f"columns. Use only the names {columns} as keys of {parameter}."
             )
         return {key: value.get(key, default) for key in domain.columns}
 
@@ -189,15 +202,17 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         if self.strategy == "split-budget":
             if self.n_sampled not in (1, "auto"):
                 raise ValueError(
-                    f'{self._name}(strategy="split-budget") asks each user for all of their '
-                    f"{n_columns} columns, got n_sampled={self.n_sampled!r}. Leave out n_sampled."
+                    f'{self._name} cannot use n_sampled with strategy="split-budget", which asks '
+                    f"each user for all {n_columns} columns, got n_sampled={self.n_sampled!r}. "
+                    "Leave out n_sampled."
                 )
             return n_columns
         if not isinstance(self.n_sampled, str):
             if self.n_sampled > n_columns:
                 raise ValueError(
-                    f"{self._name} got n_sampled={self.n_sampled} for {n_columns} columns. Use at "
-                    f'most {n_columns}, or "auto".'
+                    f"{self._name} cannot ask a user for n_sampled={self.n_sampled} of "
+                    f"{n_columns} columns. Pass n_sampled= as a number up to {n_columns}, or as "
+                    '"auto".'
                 )
             return int(self.n_sampled)
         sizes = np.array(domain.sizes)
@@ -205,7 +220,10 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return best_n_sampled(self.epsilon, self._weights(domain), sizes, total_at)
 
     def _budgets(self, domain: RecordDomain, n_asked: int) -> list[float]:
-        """Return the budget of each column's answer."""
+        """Return the part of epsilon that the answer for each column uses, in a list.
+
+        n_asked: number of columns that each user is asked for.
+        """
         if n_asked == 1:
             return [self.epsilon] * len(domain.columns)
         if self.strategy == "split-budget":
@@ -213,7 +231,12 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return [budget_share(self.epsilon, Fraction(1, n_asked))] * len(domain.columns)
 
     def _variances_at(self, domain: RecordDomain) -> list[TotalVariance]:
-        """Return, for each column, a function from a budget to the total variance of its oracle."""
+        """Return a list with a function for each column.
+
+        The argument of the function is a privacy budget. The function returns n times the sum of
+        the variances of the column's categories if n users answer with this budget. The true
+        frequencies are assumed to be uniform.
+        """
         choices = self._by_column(self.oracle, domain, "oracle", "best")
 
         def variance(key: Any, column: Domain, epsilon: float) -> float:
@@ -224,7 +247,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
         return [partial(variance, key, column) for key, column in domain.columns.items()]
 
     def _weights(self, domain: RecordDomain) -> np.ndarray:
-        """Return the weight of each column."""
+        """Return the weight of each column, of shape (n_columns,), from the parameter `weights`."""
         weights: Any = {} if self.weights is None else self.weights
         if isinstance(weights, Mapping):
             weights = list(self._by_column(weights, domain, "weights", 1.0).values())
@@ -234,8 +257,9 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
             array = np.empty(0)
         if array.shape != (len(domain.columns),) or not np.all((array > 0) & np.isfinite(array)):
             raise ValueError(
-                f"{self._name} needs a finite weight > 0 for each of its {len(domain.columns)} "
-                f"columns, got {self.weights!r}."
+                f"{self._name} needs a positive, finite weight for each of its "
+                f"{len(domain.columns)} columns, got weights={self.weights!r}. Pass weights= with "
+                "one positive number per column."
             )
         return array
 
@@ -247,7 +271,7 @@ class ColumnOracle(BaseColumnSurvey[EstimateSet], tag="column-oracle"):
 
     @property
     def oracles_(self) -> dict[Any, BaseOracle]:
-        """The unfitted oracle of each column."""
+        """A dict from the name of each column to its unfitted oracle."""
         state = self._fitted("oracles_")
         domain: Any = state.protocol.domain
         return type(self)(**state.parameters)._oracles(domain)
@@ -267,7 +291,10 @@ minimum_variance = lru_cache(maxsize=1 << 14)(minimax_bound)
 
 
 def budget_share(epsilon: float, share: Fraction) -> float:
-    """Return a part of a budget, rounded down, so that the sum of parts is at most the budget."""
+    """Return the part `share * epsilon` of a privacy budget, rounded down to a float.
+
+    Because of the rounding, parts with shares that sum to 1 never exceed epsilon together.
+    """
     # share: at most 1.
     # The result is the largest number that is not above `share * epsilon`.
     exact = Fraction(float(epsilon)) * share
@@ -278,10 +305,13 @@ def budget_share(epsilon: float, share: Fraction) -> float:
 def sampled_error(
     weights: np.ndarray, sizes: np.ndarray, totals: np.ndarray, n_sampled: int
 ) -> float:
-    """Return n times the expected squared error of all columns, under uniform frequencies.
+    """Return n times the expected weighted squared error of all columns, for n users.
 
-    Shapes: weights (n_columns,), totals (n_columns,), sizes (n_columns,).
-    totals: total variance of each column's oracle at the budget of one answer.
+    The true frequencies are assumed to be uniform.
+    weights, sizes: weight and number of categories of each column, of shape (n_columns,).
+    totals: for each column, n times the sum of the variances of its categories if all n users
+    answered for this column; shape (n_columns,).
+    n_sampled: number of columns that each user is asked for.
     """
     # Users are asked for a column with a probability in proportion to `sqrt(weight * total)`, at
     # most 1. These probabilities minimize the sum of `weight * total / probability`.
@@ -296,9 +326,11 @@ def sampled_error(
 def best_n_sampled(
     epsilon: float, weights: np.ndarray, sizes: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> int:
-    """Return the number of columns to ask each user for that has the minimum expected error.
+    """Return the number of columns per user for which `sampled_error` is minimal.
 
-    Shapes: weights, sizes (n_columns,).
+    Each user is asked for this number of columns, with an equal part of epsilon for each.
+    weights, sizes: weight and number of categories of each column, of shape (n_columns,).
+    total_at: for each column, a function from a budget to the argument `totals` of `sampled_error`.
     """
     # The number is 1 for epsilon up to about 2, and about `epsilon / 2.2` for many binary columns
     # at large epsilon. It decreases with the number of categories.
@@ -322,9 +354,11 @@ def best_n_sampled(
 def split_budget(
     epsilon: float, weights: np.ndarray, total_at: Sequence[TotalVariance]
 ) -> list[float]:
-    """Return the budget of each column, if all users answer for all of them.
+    """Return the part of epsilon for each column if every user answers for all columns.
 
-    Shapes: weights (n_columns,).
+    The parts minimize the weighted sum of the columns' variances.
+    weights: weight of each column, of shape (n_columns,).
+    total_at: for each column, a function from its part to the sum of its categories' variances.
     """
     # The budgets are multiples of epsilon / n, with n at least 1024. No exchange of one unit
     # between two columns makes the sum of `weight * V(budget)` smaller. V is convex, except at
@@ -341,7 +375,11 @@ def split_budget(
         return error(j, Fraction(n, n_units)) if n else math.inf
 
     def changes(by: int) -> list[float]:
-        """Return how each column's error changes by `by` units; -inf if it was infinite."""
+        """Return a list with the change of each column's error if its budget grows by `by` units.
+
+        The budget of a column is its part of epsilon, in units of epsilon / n_units. The change is
+        -inf if the error was infinite before.
+        """
         pairs = [(error_with(j, n + by), error_with(j, n)) for j, n in enumerate(units)]
         return [-math.inf if math.isinf(before) else after - before for after, before in pairs]
 

@@ -1,10 +1,12 @@
 """Tables of several columns as sums of components, and the least-squares fit to noisy tables.
 
-A table over the columns M is the sum of one *component* for each subset S of M: the table of S,
-centered along each of its columns and spread evenly over the cells of the other columns. Every
-table that contains S has the same component of S. Tables that share columns therefore share
-components, and the best linear estimate of a component is the mean over all tables that contain
-it, weighted by precision. No system of equations needs to be solved.
+A table contains the frequency of each combination of some columns' categories. A table over a set M
+of columns is the sum of one *component* for each subset S of M. The component of S is the table
+over S, from which the mean along each of its columns is subtracted, and which is then distributed
+evenly over the categories of the other columns of M. The component of S is the same in every table
+that contains the columns S. The best linear estimate of a component is therefore an average over
+all noisy tables that contain it, weighted by their precisions (inverse variances). No system of
+equations needs to be solved.
 """
 
 from __future__ import annotations
@@ -30,13 +32,16 @@ BlockComponent = tuple[Subset, tuple[int, ...], np.ndarray]
 
 
 def subsets(columns: Subset) -> Iterator[Subset]:
-    """Yield all nonempty subsets of columns, small subsets first."""
+    """Yield all nonempty subsets of the columns as tuples, in the order of their sizes."""
     return chain.from_iterable(combinations(columns, order) for order in range(1, len(columns) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Block(Tagged, tag="block"):
-    """Tables of the same shape, which are processed together."""
+    """A group of tables whose columns have the same numbers of categories.
+
+    The arrays of such tables can be stacked.
+    """
 
     shape: tuple[int, ...]  # number of categories of each column
     columns: np.ndarray  # (n_tables, len(shape)): positions of the columns of each table
@@ -45,7 +50,11 @@ class Block(Tagged, tag="block"):
 
 @dataclass(eq=False)
 class Components(Tagged, tag="components"):
-    """The components of tables, with their precisions."""
+    """The estimated components of tables, with their precisions (inverse variances).
+
+    Components are additive parts of tables, one for each set of columns. The top of this file
+    defines them.
+    """
 
     sizes: tuple[int, ...]  # number of categories of each column
     _index: dict[Subset, int] = field(default_factory=dict)
@@ -60,10 +69,13 @@ class Components(Tagged, tag="components"):
             shapes_match = precisions.ndim == 1 and sums.shape == (len(precisions), *shape)
             are_finite = np.isfinite(sums).all() and np.isfinite(precisions).all()
             if not shapes_match or not are_finite or precisions.min(initial=1) <= 0:
-                raise ValueError(f"components of shape {sums.shape}, or without a precision")
+                raise ValueError(
+                    f"the components of columns with {shape} categories need finite values and "
+                    f"positive finite precisions, got an array of shape {sums.shape}"
+                )
         for subset, place in self._index.items():
             if not 0 <= place < len(self._precisions[self._shape(subset)]):
-                raise ValueError(f"no component of {subset!r:.80}")
+                raise ValueError(f"the component of the columns {subset!r:.80} is missing")
         # Only `fitted` and `own_tables` use these, and no code calls them on loaded components.
         self._tables = []
         self._variances = np.empty(0)
@@ -73,10 +85,13 @@ class Components(Tagged, tag="components"):
     def of_tables(
         cls, sizes: Sequence[int], tables: Subsets, values: Arrays | None, variances: Any
     ) -> Components:
-        """Return the least-squares components of noisy tables.
+        """Estimate the components (additive parts) of noisy tables by least squares.
 
-        Shapes: values (n_cells,).
-        values: the cells of each table in C order. If None, only the precisions are computed.
+        sizes: number of categories of each column.
+        tables: the positions of the columns of each table.
+        values: the cells of each table in C order, of shape (n_cells,). If None, only the
+        precisions of the components are computed.
+        variances: variance of a cell of each table.
         """
         # This is generalized least squares if the errors are independent and have the same
         # variance in all cells of a table. The sum of each table is known to be 1.
@@ -91,10 +106,10 @@ class Components(Tagged, tag="components"):
         return components if values is None else components.fitted(values)
 
     def fitted(self, values: Sequence[np.ndarray]) -> Components:
-        """Return the least-squares components of new cell values for the same tables.
+        """Estimate the components (additive parts) from new values of the same tables.
 
-        Shapes: values (n_cells,).
-        values: the cells of each table in C order.
+        Return a new Components object.
+        values: the cells of each table in C order, of shape (n_cells,).
         """
         other = copy.copy(self)
         other._sums = {shape: np.zeros((len(p), *shape)) for shape, p in self._precisions.items()}
@@ -107,7 +122,12 @@ class Components(Tagged, tag="components"):
         return other
 
     def _weights(self, block: Block, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the precision of a component in each table of a block."""
+        """Return the precisions with which the tables of a block estimate one component.
+
+        A component is an additive part of tables, see the top of this file.
+        shape: number of categories of each column of the component. Returns: one precision for each
+        table of the block.
+        """
         return math.prod(shape) / math.prod(block.shape) / self._variances[block.places]
 
     def _shape(self, columns: Subset) -> tuple[int, ...]:
@@ -123,7 +143,11 @@ class Components(Tagged, tag="components"):
         self._precisions = {shape: np.zeros(number) for shape, number in numbers.items()}
 
     def _prepared(self, tables: Sequence[Subset]) -> list[tuple[Block, list[BlockComponent]]]:
-        """Group the tables by shape; return a block for each shape, and the block's components."""
+        """Group the tables by shape.
+
+        Return a list with one pair for each shape. The pair contains the block of the tables with
+        this shape, and the list of their components from `_block_components`.
+        """
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for i, columns in enumerate(tables):
             by_shape.setdefault(self._shape(columns), []).append(i)
@@ -135,7 +159,11 @@ class Components(Tagged, tag="components"):
         return prepared
 
     def _block_components(self, block: Block) -> Iterator[BlockComponent]:
-        """Yield the axes, the shape, and the positions of each component of a block's tables."""
+        """Yield the components that the tables of a block contain.
+
+        For each subset of the tables' axes, yield the axes, the number of categories along them,
+        and for each table the position of its component among all components of this shape.
+        """
         for axes in subsets(tuple(range(len(block.shape)))):
             shape = tuple(block.shape[a] for a in axes)
             chosen = map(tuple, block.columns[:, axes].tolist())
@@ -145,10 +173,10 @@ class Components(Tagged, tag="components"):
     def from_values(
         cls, sizes: Sequence[int], subsets: Subsets, values: Arrays, precisions: Sequence[float]
     ) -> Components:
-        """Make components from their values and precisions.
+        """Return a Components object with the given values and precisions.
 
-        Shapes: values (n_cells,).
-        values: the components, in C order.
+        subsets: the columns of each component. values: each component in C order, of shape
+        (n_cells,). precisions: the precision of each component.
         """
         components = cls(tuple(map(int, sizes)))
         components._allocate(subsets)
@@ -167,15 +195,20 @@ class Components(Tagged, tag="components"):
         return columns in self._index
 
     def precision(self, columns: Subset) -> float:
-        """Return 1 / (variance of a component per degree of freedom)."""
+        """Return the precision of the estimated component that belongs to a set of columns.
+
+        A component is an additive part of tables, see the top of this file. The precision is the
+        inverse of its variance per degree of freedom, or 0 if there is no such component.
+        """
         if columns not in self._index:
             return 0.0
         return float(self._precisions[self._shape(columns)][self._index[columns]])
 
     def squared_error(self, table: Subset) -> float:
-        """Return the expected sum of squared errors of a table that is made of the components.
+        """Return the expected sum of squared errors of a table that is computed from components.
 
-        Returns: in units of the variances; infinite if one of the components is missing.
+        table: positions of the table's columns. The result is inf if a component of the table is
+        missing. It has the same unit as the variances from which the precisions were computed.
         """
         total = 0.0
         for subset in subsets(table):
@@ -187,16 +220,17 @@ class Components(Tagged, tag="components"):
         return total
 
     def tables(self, tables: Sequence[Subset]) -> list[np.ndarray]:
-        """Return tables that are made of the components.
+        """Return the requested tables, each as the sum of its components, of shape (n_cells,).
 
-        Shapes: -> (n_cells,).
+        tables: the positions of the columns of each table.
         """
         return self._made(self._prepared(tables), len(tables))
 
     def own_tables(self) -> list[np.ndarray]:
-        """Return the tables that the components were fitted to, computed from the components.
+        """Return the tables over the same columns as the noisy tables that were passed.
 
-        Shapes: -> (n_cells,).
+        Each table is the sum of its estimated components. The result is a list of arrays of shape
+        (n_cells,).
         """
         return self._made(self._tables, len(self._variances))
 
@@ -217,7 +251,12 @@ class Components(Tagged, tag="components"):
 
 
 def centered(values: np.ndarray, axes: Subset) -> np.ndarray:
-    """For each of several tables of the same shape, return the component of these axes."""
+    """Sum tables over some axes, and center the result along each of the other axes.
+
+    axes: the axes that remain, as positions of the columns within a table. For each table, the
+    result is the component of these columns (see the top of this file).
+    Shapes: values (n_tables, ..) -> (n_tables, ..), where only the axes in `axes` remain.
+    """
     others = tuple(1 + a for a in range(values.ndim - 1) if a not in axes)
     component = values.sum(axis=others)
     for axis in range(1, component.ndim):

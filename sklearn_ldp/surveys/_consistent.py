@@ -1,4 +1,8 @@
-"""Make tables agree with each other by linear combination, and remove negative cells."""
+"""Make tables that share columns agree with each other, and remove negative frequencies.
+
+A table contains the frequency of each combination of some columns' categories. Each combination is
+a cell of the table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from ._views import best_components, combined_tables
 
 
 class BaseTableProcessor(BasePostProcessor):
-    """Base class of post-processors that process a whole :class:`TableSet`."""
+    """Base class of post-processors that process all tables of a :class:`TableSet` together."""
 
     # A single estimate is projected onto the simplex, like :class:`~sklearn_ldp.NormSub` does,
     # because it has no other table to agree with. A plain array is refused, because it may
@@ -32,7 +36,7 @@ class BaseTableProcessor(BasePostProcessor):
 
     @abstractmethod
     def _process_tables(self, tables: TableSet) -> TableSet:
-        """Return the processed tables, and set the fitted attributes."""
+        """Return the post-processed tables, and set the fitted attributes of the subclass."""
 
     def _sees_whole_sets(self) -> bool:
         return True
@@ -52,8 +56,8 @@ class BaseTableProcessor(BasePostProcessor):
             return super()._check(X, reset=reset)
         name = type(self).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. For "
-            f"users' rows, put the oracle before it: make_pipeline(MarginalOracle(...), {name}())."
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. If "
+            f"you have users' values, use make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:
@@ -61,7 +65,8 @@ class BaseTableProcessor(BasePostProcessor):
             return estimates
         raise ValueError(
             f"{type(self).__name__} needs the tables that a MarginalOracle returns, got a set of "
-            f"{len(estimates)} estimates without common columns. Use EmpiricalBayes()."
+            f"{len(estimates)} estimates that is not a TableSet. Use EmpiricalBayes() for "
+            "estimates of single columns."
         )
 
 
@@ -78,15 +83,17 @@ def consistent_tables(
     non_negative: bool = True,
     max_iter: int = 300,
 ) -> tuple[list[np.ndarray], int]:
-    """Return the nearest tables that agree with each other on the columns that they share.
+    """Return the tables closest to the given tables that agree with each other.
 
-    The nearest tables minimize the sum of squared differences, each divided by the variance of its
-    table. Without negative cells this is a quadratic program. It is solved by the alternating
-    direction method of multipliers, because both projections have a closed form: the projection
-    onto tables that agree with each other, and the projection of each table onto the simplex. After
-    the last iteration, cells may be as low as -1e-6, or lower if `max_iter` ended the iteration.
-    As a last step, the tables are mixed with the uniform distribution, so the returned tables agree
-    exactly and have no negative cell.
+    Two tables agree if they contain the same frequencies of the columns that they share. The
+    closest tables minimize the sum of the squared differences of all cells, each divided by the
+    variance of its table. If negative cells are not allowed, this is a quadratic program. It is
+    solved by the alternating direction method of multipliers, because its two projections have a
+    closed form: the projection of all tables onto tables that agree, and the projection of each
+    table onto non-negative cells that sum to 1. After the last iteration, cells may be as low as
+    -1e-6, or lower if the iteration stopped because of `max_iter`. As a last step, the tables are
+    mixed with uniform tables. The returned tables therefore agree up to rounding, and have no
+    negative cell.
 
     Parameters
     ----------
@@ -97,10 +104,10 @@ def consistent_tables(
     values : sequence of ndarray of shape (n_cells,)
         The cells of each table in C order.
     variances : sequence of float
-        Variance of a cell of each table, > 0.
+        For each table, the variance of a cell, which must be positive.
     non_negative : bool, default=True
-        Whether to remove negative cells. If False, return the generalized least
-        squares solution.
+        Whether the returned tables must not have negative cells. If False, return the generalized
+        least squares solution.
     max_iter : int, default=300
         Maximum number of iterations.
 
@@ -118,9 +125,10 @@ def consistent_tables(
 def non_negative_tables(
     components: Components, max_iter: int = 300
 ) -> tuple[list[np.ndarray], int]:
-    """Return the nearest tables that agree and have no negative cell, see `consistent_tables`.
+    """Return the closest tables that agree with each other and have no negative cell.
 
-    Shapes: -> (n_cells,).
+    components: the components of the noisy tables. The method is described in `consistent_tables`.
+    Returns: a list of tables of shape (n_cells,), and the number of iterations.
     """
     linear = components.own_tables()
     tables = linear
@@ -142,7 +150,7 @@ def non_negative_tables(
 
 
 def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
-    """Project each table onto the simplex, all tables of the same size together."""
+    """Return, for each table, the closest table with non-negative cells that sum to 1."""
     by_size: dict[int, list[int]] = {}
     for i, table in enumerate(tables):
         by_size.setdefault(len(table), []).append(i)
@@ -155,43 +163,47 @@ def _on_simplex(tables: list[np.ndarray]) -> list[np.ndarray]:
 class Consistent(BaseTableProcessor):
     """Make tables agree with each other on the columns that they share.
 
-    The table of age and sex and the table of age and state both contain the distribution of age.
-    The two distributions differ, because they are estimates from different users. The best linear
-    combination of all tables (generalized least squares) makes the tables agree, and it reduces
-    their errors. It has a closed form and needs milliseconds. Then the post-processor removes
-    negative cells such that the tables still agree.
+    For example, the table of age and sex and the table of age and state both contain the
+    distribution of age. The two estimated distributions differ because they come from different
+    users. This post-processor replaces each table by the best linear combination of all tables
+    (generalized least squares). Then the tables agree, and their errors are smaller. This step has
+    a closed form and needs milliseconds. Afterwards negative frequencies are removed such that the
+    tables still agree.
 
     Parameters
     ----------
     non_negative : bool, default=True
-        Whether to remove negative cells. If False, the tables stay linear and unbiased, and they
-        have intervals: their noise is the noise of the linear combination.
+        Whether to remove negative frequencies. If False, the results are unbiased linear
+        combinations of the raw tables. They then have confidence intervals, from the noise of the
+        linear combinations.
     max_iter : int, default=300
-        Maximum number of iterations that remove negative cells.
+        Maximum number of iterations of the method that removes negative frequencies.
 
     Attributes
     ----------
     estimate_ : TableSet
-        The tables, and the tables of all single columns. They agree with each other up to
-        rounding.
+        The processed tables, and in addition a table for each single column. All these tables agree
+        with each other up to rounding.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations of the method that removes negative frequencies.
     n_features_in_ : int
-        Number of categories, if a plain estimate was fitted.
+        Number of categories. Only defined if a single FrequencyEstimate was fitted.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if a plain estimate was fitted and has any.
+        Names of the input's columns. Only defined if a single FrequencyEstimate was fitted, and if
+        its columns have names.
 
     See Also
     --------
-    LatentClasses : More accurate unless there is very little noise.
+    LatentClasses : A joint model, which is more accurate unless there is very little noise.
 
     Notes
     -----
-    Agreement does not suffice to make noisy tables accurate: if the noise is large, the assumption
-    that all columns are independent can have the smaller error.
+    Tables that agree with each other can still be inaccurate. If the noise is large, tables that
+    are computed as if all columns were independent can have smaller errors.
 
-    If tables were post-processed separately (for example by ``EmpiricalBayes()``), their values
-    are used unchanged, each with the weight of its raw noise.
+    If the tables were post-processed before, for example by ``EmpiricalBayes()``, the
+    post-processed frequencies are combined. The weights still follow from the noise of the raw
+    tables.
 
     Examples
     --------
@@ -237,9 +249,12 @@ class Consistent(BaseTableProcessor):
 def agreeing_cells(
     tables: TableSet, cells: dict[Any, np.ndarray], variances: list[float], max_iter: int = 300
 ) -> tuple[dict[Any, np.ndarray], int]:
-    """Return the nearest agreeing cells of these tables and of their single columns.
+    """Return the closest non-negative tables that agree with each other, and the iterations.
 
-    Shapes: cells (n_cells,) -> (n_cells,).
+    cells: the cells of each table, of shape (n_cells,), by the name of the table.
+    variances: the variance of a cell of each table.
+    Returns: a dict from names to tables of shape (n_cells,), which also contains a table for each
+    single column; and the number of iterations.
     """
     columns = [tables.columns_of[name] for name in cells]
     components = Components.of_tables(tables.sizes, columns, list(cells.values()), variances)
@@ -255,18 +270,25 @@ def agreeing_cells(
 
 
 def cell_variance(tables: TableSet, name: Any) -> float:
-    """Return the approximate variance of a cell of a table: its variance at frequency 0."""
+    """Return the variance of a cell whose true frequency is 0, in the table with this name.
+
+    It is used as an approximate variance of all cells of the table.
+    """
     noise = tables[name].noise
     if noise is None:
         raise ValueError(
-            f"The noise of the table {name!r} is unknown. Pass the tables that a MarginalOracle "
-            "returns."
+            f"Consistent needs the noise of every table, but the noise of the table {name!r} is "
+            "unknown. Pass the tables that a MarginalOracle returns."
         )
     return float(np.square(noise.std))
 
 
 def linear_tables(tables: TableSet, components: Components | None = None) -> TableSet:
-    """Return the best linear combinations of tables, which agree with each other."""
+    """Return the best linear combinations of the tables, so that they agree with each other.
+
+    The result also contains a table for each single column.
+    components: the components of the tables, or None to compute them.
+    """
     sizes = tables.sizes
     columns_of = tables.columns_of
     names = list(tables.domain.columns)

@@ -1,4 +1,4 @@
-"""A joint model of all columns, fitted to noisy tables."""
+"""LatentClasses: a joint model of all columns of a survey, which is fitted to noisy tables."""
 
 from __future__ import annotations
 
@@ -37,74 +37,83 @@ _MIN_SIGNAL = 1e-6  # keeps a quotient finite if the signal is 0
 
 
 class LatentClasses(BaseTableProcessor):
-    """Fit a joint model of all columns to noisy tables. The model can make synthetic rows.
+    """Fit a joint model of all columns to noisy tables. The model can draw synthetic records.
 
-    The model is a mixture of a few classes of users. Within a class the columns are independent.
-    A prior shrinks the classes towards each other. The dependence between columns is then
-    multiplied by a factor in [0, 1], chosen by Stein's unbiased risk estimate; the factor is 0 if
-    independent columns have the smaller error. All tables follow from the model, so they have no
-    negative cells and agree with each other. If there is little noise, or if the reports confirm
-    it, each table also includes a part of its residual from the model.
+    A table contains the frequency of each combination of some columns' categories. The model is a
+    mixture of a few classes of users. Within a class the columns are independent. A prior shrinks
+    the classes towards each other. Then the dependence between the columns is multiplied by a
+    factor in [0, 1], which is chosen by Stein's unbiased risk estimate. The factor is 0 if a model
+    with independent columns has the smaller error. The frequencies of each table are computed from
+    the model, so they are not negative, and the tables agree with each other. If there is little
+    noise, or if an estimate of the error recommends it, a part of the difference between the noisy
+    table and the model is added to each table.
 
     The tables are more accurate than with :class:`~sklearn_ldp.Consistent` unless there is almost
-    no noise. The model makes synthetic rows (:meth:`TableSet.sample`), and it answers questions
-    about more columns than any table has. It needs memory for the categories of all columns, but
-    not for their combinations.
+    no noise. The model can draw synthetic records (:meth:`TableSet.sample`), and it can answer
+    queries about more columns than any table contains. It needs memory for the categories of all
+    columns, but not for their combinations.
 
     Parameters
     ----------
     n_classes : int, default=8
-        Number of classes of a mixture.
+        Number of classes of each mixture.
     n_mixtures : int, default=3
-        Number of mixtures, fitted from different starts. The result is their mean.
+        Number of mixtures, which are fitted from different starting values. The model is the mean
+        of these mixtures.
     prior_precision : float, default=1.0
-        Inverse of the variance of the normal prior of the log odds of a category in a class. The
-        mean of the prior is the log odds in the column. Larger values make columns more
-        independent.
+        Inverse variance of the normal prior of the log odds of a category within a class. The mean
+        of the prior is the log odds of the category among all users. With larger values, the
+        columns become more independent.
     residual : "auto" or bool, default="auto"
-        Whether each table includes a part of its residual from the model. "auto" includes it if
-        the tables have little noise, or if an unbiased estimate of the error confirms it. If
-        False, the tables are the tables of the model.
+        Whether a part of the difference between the noisy table and the model is added to each
+        table. "auto" adds it if the tables have little noise, or if an unbiased estimate of the
+        error recommends it. If False, the tables are computed from the model only.
     random_state : int, RandomState, Generator or None, default=0
-        Source of randomness for the starts. With the default, the same tables always have the
-        same model.
+        Source of randomness for the starting values. With the default, the model is always the same
+        for the same tables.
 
     Attributes
     ----------
     estimate_ : TableSet
-        The tables of the model, and the tables of all single columns.
+        The processed tables, and in addition a table for each single column.
     mixture_ : ClassMixture
-        The model: ``shares`` of shape (n,), and for each column in ``columns`` the frequencies in
-        the classes, of shape (k, n). The number n of classes is ``n_mixtures * n_classes``. If
-        only a part of the dependence is kept, the model has an additional class with the mean
-        frequencies. If columns are independent, the model has only this class.
+        The model. ``shares`` contains the proportions of the n classes, and ``columns`` contains,
+        for each column, the frequencies of its k categories in the classes, of shape (k, n). The
+        number n of classes is ``n_mixtures * n_classes``, plus one class with the mean frequencies
+        if the factor of the dependence is less than 1. If the factor is 0, the model has only this
+        last class.
     dependence_ : float
         The factor of the dependence, in [0, 1]. If it is 0, the columns are independent, and the
         repr of the estimate shows this.
     noise_index_ : float
-        Expected squared error of a table of two columns without any model.
+        Expected squared error of a noisy table of two columns without any model.
     n_features_in_ : int
-        Number of categories, if a plain estimate was fitted.
+        Number of categories. Only defined if a single FrequencyEstimate was fitted.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if a plain estimate was fitted and has any.
+        Names of the input's columns. Only defined if a single FrequencyEstimate was fitted, and if
+        its columns have names.
 
     See Also
     --------
-    Consistent : Linear, unbiased and with intervals.
+    Consistent : Unbiased linear combinations of the tables, with confidence intervals.
 
     Notes
     -----
-    This method is unpublished. The columns are estimated from all tables (generalized least
-    squares) and by :class:`~sklearn_ldp.EmpiricalBayes`. The model is fitted by least squares,
-    weighted by the variances of the cells, and fitted again with the variances that it implies. Its
-    dependence is shrunk towards the product of its columns by Stein's unbiased risk estimate. The
-    residuals from the model are shrunk cell by cell, by a factor that is estimated for each table
-    from the size of its residuals in comparison with its noise. Each table then moves towards the
-    table of :class:`~sklearn_ldp.Consistent` by the amount that Stein's risk estimate confirms,
-    minus one standard deviation, because a few classes cannot represent two equal columns. The
-    notes on tables contain the measurements (``python -m benchmarks.accuracy.table_models``).
+    This method is unpublished. It has five steps. (1) The frequencies of single columns are
+    estimated from all tables by generalized least squares, and improved by
+    :class:`~sklearn_ldp.EmpiricalBayes`. (2) The model is fitted to the tables by least squares,
+    weighted by the inverse variances of the cells. It is fitted a second time, with the variances
+    that follow from the first model. (3) The dependence is multiplied by the factor that minimizes
+    Stein's unbiased risk estimate. (4) The difference between each noisy table and the model is
+    shrunk cell by cell and added. How much it is shrunk depends on the size of the differences in
+    this table compared with its noise. (5) Each table is moved towards the table of
+    :class:`~sklearn_ldp.Consistent`. The distance minimizes Stein's risk estimate, minus one
+    standard deviation. Step 5 is needed because a few classes cannot represent, for example, two
+    columns that are always equal. ``python -m benchmarks.accuracy.table_models`` measures the
+    errors.
 
-    The model is fitted to tables of one and two columns. Larger tables are reduced to pairs.
+    The model is fitted to tables of one and two columns. Tables of more columns are reduced to
+    tables of two columns.
 
     Examples
     --------
@@ -147,8 +156,9 @@ class LatentClasses(BaseTableProcessor):
         if not all(table.is_raw for table in tables.values()):
             by = next(p for p in tables.values() if not p.is_raw).postprocessors
             raise ValueError(
-                f"LatentClasses needs raw tables, got tables after {' and '.join(by)}. Put it "
-                "directly after the MarginalOracle."
+                f"LatentClasses needs raw tables, got tables that were post-processed by "
+                f"{' and '.join(by)}. Apply LatentClasses directly to the result of the "
+                "MarginalOracle."
             )
         components = best_components(tables.sizes, tables.views)
         linear = linear_tables(tables, components)
@@ -188,7 +198,7 @@ class LatentClasses(BaseTableProcessor):
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """A noisy table of one or two columns, with the variances of its cells."""
+    """A noisy table of one or two columns to which the model is fitted, and its variance."""
 
     columns: Subset  # the columns
     values: np.ndarray  # (n_cells,): the cells in C order
@@ -196,7 +206,10 @@ class _Observed:
     view: TableView | None  # the view of the table, if users were asked for exactly this table
 
     def variances(self, mixture: ClassMixture) -> np.ndarray | float:
-        """Return the variances of the cells under the frequencies of the model."""
+        """Return the variances of the cells if the true frequencies are those of `mixture`.
+
+        If the table was computed from larger tables, return one approximate variance of all cells.
+        """
         if self.view is None:
             return self.variance
         return self.view.population_noise.variance(mixture.table(self.columns))
@@ -213,10 +226,11 @@ def _pair_tables(
 
 @dataclass(frozen=True, eq=False)
 class _PairDerivative:
-    """The cells of a pair of columns in the model, and their derivatives.
+    """The table of two columns in the model, and the derivatives of its cells.
 
-    The derivative of a cell is the derivative with respect to its observed value. All cells are in
-    units of their noise.
+    The derivative of a cell describes how much the fitted frequency changes if the observed
+    frequency of the same cell changes. All frequencies are divided by the standard deviations of
+    the observed cells.
     """
 
     table: _Observed
@@ -227,14 +241,21 @@ class _PairDerivative:
     dependence_divergence: float  # sum of the derivatives of `dependence` over the cells
 
     def divergence(self, factor: float) -> float:
-        """Return the sum of the derivatives if the dependence is multiplied by a factor."""
+        """Return the sum of the derivatives of all cells with respect to their observed values.
+
+        factor: the factor by which the dependence between the columns is multiplied first.
+        """
         return self.independent_divergence + factor * self.dependence_divergence
 
 
 def _pair_derivatives(
     fit: ClassFit, sizes: tuple[int, ...], observed: Sequence[_Observed], variances: Sequence[Any]
 ) -> list[_PairDerivative]:
-    """Return the numerical derivatives of the fitted pairs, from small steps of the tables."""
+    """Return the model's tables of two columns with their numerical derivatives.
+
+    The observed tables are changed by small random steps, and the model is fitted again.
+    variances: the variances of the cells of each observed table.
+    """
     # The risk estimate with these derivatives is due to C. Stein, "Estimation of the mean of a
     # multivariate normal distribution", Annals of Statistics 1981,
     # :doi:`10.1214/aos/1176345632`.
@@ -245,7 +266,12 @@ def _pair_derivatives(
     }
 
     def in_units(mixture: ClassMixture) -> dict[int, np.ndarray]:
-        """For each pair, return its independent cells and the differences of the model's cells."""
+        """Return a dict with an array of shape (2, n_cells) for each observed pair of columns.
+
+        The first row is the pair's table in a model with independent columns. The second row is the
+        difference between the pair's table in `mixture` and the first row. Both rows are divided by
+        the standard deviations of the observed cells.
+        """
         independent = mixture.shrunk(0.0)
         parts = {}
         for i, scale in scales.items():
@@ -273,7 +299,10 @@ def _pair_derivatives(
 
 
 def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
-    """Return the factor of the model's dependence that minimizes the estimated risk, in [0, 1]."""
+    """Return the factor in [0, 1] by which the dependence between columns is multiplied.
+
+    The factor minimizes an unbiased estimate of the squared error of the tables.
+    """
     # Stein's unbiased estimate of the error of the model's tables uses their residuals from the
     # observed tables, and their derivatives. It is a quadratic function of the factor.
     confirmed = 0.0
@@ -286,7 +315,11 @@ def _dependence(derivatives: Sequence[_PairDerivative]) -> float:
 
 
 def _observed(tables: TableSet, components: Components) -> list[_Observed]:
-    """Return the tables that a model is fitted to; larger tables are reduced to pairs."""
+    """Return the noisy tables of one and two columns to which the model is fitted.
+
+    Tables of more columns are replaced by tables of two columns.
+    components: the components of all tables, from which tables of two columns are computed.
+    """
     sizes = tables.sizes
     views = tables.views
     if all(len(view.columns) <= 2 and not view.is_parity for view in views):
@@ -316,7 +349,11 @@ def _observed(tables: TableSet, components: Components) -> list[_Observed]:
 
 
 def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
-    """Return the expected squared error of a table of two columns, see `noise_index`."""
+    """Return the expected squared error of an observed table of two columns.
+
+    The result is the mean over all pairs, or inf if there is no table of two columns. The method
+    `TableRequest.noise_index` computes it for tables that users were asked for.
+    """
     pairs = [table for table in observed if len(table.columns) == 2]
     if not pairs:
         return math.inf
@@ -330,7 +367,10 @@ def _noise_index(observed: list[_Observed], sizes: tuple[int, ...]) -> float:
 
 
 def _columns(tables: TableSet, components: Components) -> list[np.ndarray]:
-    """Return the frequencies of each column, estimated from all tables together."""
+    """Return the frequencies of each single column, estimated from all tables together.
+
+    The frequencies are positive and sum to 1.
+    """
     columns = []
     for j, domain in enumerate(tables.domain.columns.values()):
         precision = components.precision((j,))
@@ -351,10 +391,14 @@ def _confirmed(
     *,
     adds_residual: bool,
 ) -> dict[Any, np.ndarray]:
-    """Return the model's tables, moved towards the linear and the consistent tables.
+    """Return the model's tables after two corrections: their residuals, and a step.
 
-    Each table moves by the amount that the estimated risk confirms. `pairs` has the derivatives of
-    each pair, and its divergence in the model.
+    A table of two columns is moved towards its linear estimate, which adds a part of the residual,
+    if `adds_residual` is True. Then it is moved towards its consistent estimate. An estimate of the
+    squared error determines both distances. Finally all tables are made to agree again.
+    linear, near: the linear estimates, and the consistent estimates without negative cells.
+    cells: the tables of the model by name.
+    pairs: the derivatives of each table of two columns, and the sum of its derivatives.
     """
     names = {columns: name for name, columns in linear.columns_of.items()}
     moved = {}
@@ -394,7 +438,13 @@ def _confirmed(
 def _with_residual(
     pair: _PairDerivative, table: np.ndarray, divergence: float, linear: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Add the shrunk residual to a table; return the table and its new divergence."""
+    """Move a table of the model towards the unbiased linear estimate of this table.
+
+    table, linear: the cells of the model's table and of the linear estimate. Each cell moves by a
+    fraction of the difference, which is larger if the noise is smaller.
+    divergence: the sum of the derivatives of the table's cells with respect to the observed cells.
+    Returns: the new table, and the sum of its derivatives.
+    """
     residual = linear - table
     variance = pair.scale**2
     # The expected squared residual of a cell is assumed to be proportional to its frequency.
@@ -413,7 +463,12 @@ def _confirmed_step(
     target: np.ndarray,
     target_divergence: float,
 ) -> float:
-    """Return the fraction, in [0, 1], by which a table moves to the consistent table."""
+    """Return the fraction of the distance by which a table moves to its consistent estimate.
+
+    The fraction is in [0, 1]. It minimizes an estimate of the squared error, minus one standard
+    deviation. target: the consistent estimate. divergence, target_divergence: the sums of the
+    derivatives of the cells of the table and of the target.
+    """
     # The part minimizes Stein's unbiased risk estimate, as in `_dependence`. The noise of the
     # estimate has about the variance `length`. The part is reduced by one standard deviation.
     start = table / pair.scale

@@ -1,4 +1,8 @@
-"""All tables of a few columns each, from one report per user."""
+"""MarginalOracle, which estimates the tables of many sets of columns from one report per user.
+
+A table contains the frequency of each combination of some columns' categories. Each combination is
+a cell of the table.
+"""
 
 from __future__ import annotations
 
@@ -40,54 +44,62 @@ _MAX_EMPTY = 0.01  # maximum expected proportion of tables without users
 class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     """Estimate the tables of all pairs of columns, or of other sets of columns.
 
-    A table (a marginal of the joint distribution) has the frequencies of all combinations of the
-    categories of a few columns. Each user reports once, with the whole budget. All reports
-    contribute to all tables. The question to a user depends on the columns and on epsilon:
+    A table is a marginal of the joint distribution. It contains the frequency of each combination
+    of some columns' categories. Each combination is a cell of the table. Each user sends one
+    report, which uses the whole privacy budget. There are three methods. Which is the most accurate
+    depends on the columns and on epsilon:
 
-    - "split": each user draws one of the requested tables and reports their cell in it. Or the
-      users are split among larger tables, and each larger table contains several requested tables.
-    - "fourier": each user draws a set of binary columns and reports the parity of their values.
-      The tables are computed from these parities (the Fourier coefficients of the tables).
-    - "joint": each user reports their combination of all columns. This method suits a small number
-      of combinations.
+    - "split": for each user, a table is drawn at random. The user reports their combination of
+      values in this table. The drawn tables are either the requested tables, or larger tables, from
+      which the requested tables are computed.
+    - "fourier": for each user, a set of binary columns is drawn at random. The user reports the
+      parity of their values in these columns. The tables are computed from these parities, because
+      the parities determine the Fourier coefficients of the tables.
+    - "joint": each user reports their combination of values in all columns. This method is only
+      suitable if the number of combinations is small.
 
-    The raw tables are unbiased and have intervals. A table has no rows if no user reported on it,
-    which can happen if there are fewer users than expected. Raw tables that share columns do not
-    agree with each other exactly, and they have negative cells. Put
-    :class:`~sklearn_ldp.LatentClasses` after the oracle for the most accurate tables and for
-    synthetic rows, or :class:`~sklearn_ldp.Consistent` for tables that agree.
+    The raw tables are unbiased and have confidence intervals. A table has no rows if no user
+    reported on it, which can occur if there are fewer users than expected. Two raw tables that
+    share columns contain slightly different frequencies of these columns, and raw tables contain
+    negative frequencies. Apply :class:`~sklearn_ldp.LatentClasses` to the result for the most
+    accurate tables and for synthetic records, or :class:`~sklearn_ldp.Consistent` for tables that
+    agree with each other.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for their whole record. No operation on reports spends epsilon. The question that a user
-    was asked is public.
+    user, for all columns together. No operation on reports spends epsilon. A report shows which
+    question the user was asked.
 
     Parameters
     ----------
     %(domains)s
     order : int or list of tuple of str, default=2
-        Number of columns of a table. The oracle estimates all tables with this number of columns.
-        A list names the columns of each table.
+        The requested tables. If an integer, all tables with this number of columns are estimated.
+        A list contains the names of the columns of each requested table.
     method : {"auto", "split", "fourier", "joint"}, default="auto"
-        Method of asking users. "auto" uses the method with the minimum expected squared error,
-        which has a closed form before any user is asked: see
-        :func:`~sklearn_ldp.surveys.compare_methods`. "split" splits the users among the requested
-        tables. "fourier" needs binary columns.
+        The question that users are asked, see above. "auto" chooses the method with the minimum
+        expected squared error. This error is computed before any user is asked, see
+        :func:`~sklearn_ldp.surveys.compare_methods`. "split" draws only requested tables, while
+        "auto" may also draw larger tables. "fourier" needs binary columns.
     oracle : "best" or oracle, default="best"
-        Oracle for the cells of a table. "best" is :func:`~sklearn_ldp.best_oracle` for the number
-        of cells. The survey sets the `epsilon` and the `categories` of an oracle.
+        Oracle for the cells of a table. "best" is the result of :func:`~sklearn_ldp.best_oracle`
+        for the number of cells. The survey sets the parameters `epsilon` and `categories` of the
+        oracle.
     weights : mapping of str or tuple of str to float, default=None
-        Weight of the errors of each table, > 0. Tables that are not listed have weight 1. A column
-        stands for all tables that contain it, so ``weights={"income": 100}`` suits a model of
-        incomes. If None, all tables have the same weight.
+        Importance of the errors of each table, as a positive number. The key of a table is the
+        tuple of its columns. Tables that are not in the mapping have the weight 1. If a key is a
+        single column, its weight applies to all tables that contain this column. For example,
+        ``weights={"income": 100}`` is useful for a model that predicts incomes. If None, all tables
+        have the same weight.
     column_share : "auto" or float, default="auto"
-        Proportion of users who are asked for a single column, in [0, 1). It applies if users are
-        split among requested tables of two or more columns. Single columns make the model more
-        accurate if tables are noisy. "auto" chooses it from the expected noise of the tables.
+        Proportion of the users who are asked for a single column instead of a table, in [0, 1). It
+        is only used if users are split among requested tables of at least two columns. If tables
+        are noisy, accurate single columns improve the model of :class:`~sklearn_ldp.LatentClasses`.
+        "auto" chooses the proportion from the expected noise of the tables.
     expected_n_users : int, default=100_000
-        Approximate number of users, for ``method="auto"`` and ``column_share="auto"``. It is a
-        public number that clients and servers share, like the domains. The oracle never computes
-        it from the data. If the number is so small that some tables would have no users, the
-        oracle raises an error before any user is asked.
+        Approximate number of users, for ``method="auto"`` and ``column_share="auto"``. It is public
+        and must be the same for clients and servers, like the domains. The oracle never computes it
+        from the data. If the number is so small that some tables would have no users, the oracle
+        raises an error before any user is asked.
     %(collection)s
 
     Attributes
@@ -95,13 +107,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     estimate_ : TableSet
         The raw tables, by the names of their columns.
     frequencies_ : dict of tuple of str to ndarray of shape (n_cells,)
-        The cells of each table, in C order; some may be negative.
+        The unbiased frequencies of each table, in C order. Some may be negative.
     method_ : {"split", "fourier", "joint"}
-        The method that asked the users.
+        The method that was used.
     views_ : list of tuple of str
-        The columns of each question.
+        For each question that users may be asked, the names of its columns.
     sampling_probabilities_ : ndarray of shape (n_views,)
-        Probability of each question.
+        For each question, the probability that a user is asked it.
     n_samples_seen_ : int
         Number of users.
     %(features)s
@@ -110,14 +122,14 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     --------
     Consistent : Makes the tables agree with each other.
     LatentClasses : Fits a joint model to the tables.
-    ColumnOracle : Estimates each column alone, with less noise.
+    ColumnOracle : Estimates single columns without tables, with less noise.
 
     Notes
     -----
-    The error of tables grows fast with the number of tables and of cells. If the tables are so
-    noisy that no model is more accurate than independent columns,
-    :class:`~sklearn_ldp.LatentClasses` assumes independence (``dependence_`` is 0). A
-    :class:`~sklearn_ldp.ColumnOracle` is then at least as good.
+    The error of the tables grows fast with the number of tables and with their numbers of cells. If
+    the tables are so noisy that no model is more accurate than a model with independent columns,
+    :class:`~sklearn_ldp.LatentClasses` assumes independence (``dependence_`` is 0). In this case, a
+    :class:`~sklearn_ldp.ColumnOracle` is at least as accurate.
 
     References
     ----------
@@ -143,7 +155,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     >>> tables.sample(1000, random_state=0).columns.tolist()
     ['smokes', 'visits']
 
-    Only some tables, or all tables with more users for the tables that contain "ill":
+    Request one table only, or request all tables and ask more users for the tables with "ill":
 
     >>> domains = {"smokes": 2, "visits": 4, "ill": 2}
     >>> MarginalOracle(4.0, domains=domains, order=[("smokes", "ill")]).fit([[0, 0, 0]]).views_
@@ -203,7 +215,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     def _oracles_behind(
         self, domain: RecordDomain, views: Mapping[Any, QuestionView]
     ) -> dict[Any, BaseOracle]:
-        """Return the oracle of each table that users are asked about."""
+        """Return a dict with the oracle of each table that users may be asked about.
+
+        The keys are the names of the tables. Questions about parities have no oracle.
+        """
         return {
             name: self._oracle_of(self.oracle, domain.joint(view.columns), name)
             for name, view in views.items()
@@ -215,7 +230,11 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return {table_name(domain, columns): weight for columns, weight in weights}
 
     def _request(self, domain: RecordDomain) -> tuple[TableRequest, Callable[[int], Any]]:
-        """Return the request for the tables, and the channel for a number of cells."""
+        """Return a TableRequest with the requested tables, and a function.
+
+        The function has the argument `size`, a number of cells. It returns the channel with which
+        users report one of these cells.
+        """
         oracle = self.oracle if isinstance(self.oracle, BaseOracle) else None
 
         @cache
@@ -243,22 +262,26 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return request, channel
 
     def _plan(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """Return the plan of the questions."""
+        """Return the plan: the questions to the users and their probabilities."""
         tables = request.tables
         plan = self._plan_of_method(domain, request)
         if plan.method == "split" and plan.views == tables and min(map(len, tables)) > 1:
             plan = self._with_single_columns(plan, request)
         if plan.n_empty > _MAX_EMPTY * len(tables):
             raise ValueError(
-                f"{self._name} needs {len(tables):,} tables, but it expects only "
-                f"{self.expected_n_users:,} users among {len(plan.views):,} sets of columns, so "
-                f"{plan.n_empty:.0f} tables would have no users. Request fewer tables, or increase "
-                "expected_n_users."
+                f"{self._name} cannot estimate {len(tables):,} tables from "
+                f"expected_n_users={self.expected_n_users:,}: the users would be split among "
+                f"{len(plan.views):,} sets of columns, and {plan.n_empty:.0f} tables would have no "
+                "users. Request fewer tables as order=, or increase expected_n_users= if there "
+                "will be more users."
             )
         return plan
 
     def _plan_of_method(self, domain: RecordDomain, request: TableRequest) -> TablePlan:
-        """Return the plan of the questions by the method that `method` selects."""
+        """Return the plan (the questions and their probabilities) for the parameter `method`.
+
+        It does not yet contain the questions about single columns that `column_share` adds.
+        """
         if self.method == "auto":
             return best_plans(request)[0]
         if self.method == "split":
@@ -268,13 +291,16 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
             return request.joint()
         if set(request.sizes) != {2}:
             raise ValueError(
-                f'{self._name} with method="fourier" needs binary columns, got columns of '
-                f'{max(request.sizes)} categories. Use method="split" or "auto".'
+                f'{self._name} with method="fourier" needs columns with 2 categories, got a column '
+                f'with {max(request.sizes)} categories. Use method="split" or method="auto".'
             )
         return request.fourier()
 
     def _with_single_columns(self, plan: TablePlan, request: TableRequest) -> TablePlan:
-        """Return the plan that asks a proportion of the users for a single column."""
+        """Return a plan that asks a part of the users for a single column instead of a table.
+
+        The parameter `column_share` determines the part, which may be 0.
+        """
         if self.column_share != "auto":
             return request.split(column_share=float(self.column_share))
         share = column_share(request.noise_index(self.expected_n_users))
@@ -283,13 +309,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         return with_columns if with_columns.n_empty <= max(plan.n_empty, MAX_RISK) else plan
 
     def _compared(self) -> list[TablePlan]:
-        """Return the plans of all methods, for `compare_methods`."""
+        """Return the plans that `compare_methods` compares, by ascending expected error."""
         self._check_parameters()
         request, _ = self._request(RecordDomain.declared(self.domains, "compare_methods"))
         return best_plans(request)
 
     def _weights(self, domain: RecordDomain) -> dict[Subset, float]:
-        """Return the weight of each requested table."""
+        """Return a dict from the column positions of each requested table to its weight."""
         names = list(domain.columns)
         tables = dict.fromkeys(self._tables(domain))
         weights = {
@@ -302,27 +328,36 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         unknown = [columns for columns in weights if columns not in tables]
         bad = [w for w in weights.values() if not (isinstance(w, Real) and 0 < w < math.inf)]
         if unknown or bad:
-            received = repr(bad[0]) if bad else f"one for {table_name(domain, unknown[0])!r}"
+            received = (
+                repr(bad[0])
+                if bad
+                else f"the key {table_name(domain, unknown[0])!r}, which is in no requested table"
+            )
             raise ValueError(
-                f"{self._name} needs finite weights > 0 of requested tables, got {received}."
+                f"{self._name}: weights must map requested tables, or columns, to positive finite "
+                f"numbers, got {received}. Pass such a mapping as weights=, or None."
             )
         return {columns: float(weights.get(columns, 1.0)) for columns in tables}
 
     def _tables(self, domain: RecordDomain) -> list[Subset]:
-        """Return the columns of each requested table, by position."""
+        """Return the requested tables, each as a tuple of the positions of its columns."""
         names = list(domain.columns)
         if isinstance(self.order, Integral):
             if int(self.order) > len(names):
                 raise ValueError(
-                    f"{self._name} needs tables of {self.order} columns, but X has only "
-                    f"{len(names)} feature(s): {', '.join(map(repr, names))}. Use a smaller order."
+                    f"{self._name} cannot estimate tables of order={self.order} columns, because X "
+                    f"has only {len(names)} feature(s): {', '.join(map(repr, names))}. Pass a "
+                    "smaller order=."
                 )
             tables = list(combinations(range(len(names)), int(self.order)))
         else:
             requested: Any = self.order
             tables = list(dict.fromkeys(self._named_table(names, table) for table in requested))
             if not tables:
-                raise ValueError(f"{self._name} needs at least one table in order=, got none.")
+                raise ValueError(
+                    f"{self._name} needs at least one table, got order={self.order!r}. Pass order= "
+                    "as a list with the columns of each table, or as a number of columns."
+                )
         for table in tables:
             self._check_cells(domain, table, "fewer columns per table, or coarser categories")
         return tables
@@ -338,8 +373,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
                 else "a table needs one or more different columns"
             )
             raise ValueError(
-                f"{self._name} cannot make the table {columns!r}, because {reason}. The columns "
-                f"are {names}."
+                f"{self._name} cannot make the table {columns!r}, because {reason}. Use only the "
+                f"column names {names}."
             )
         return tuple(sorted(names.index(name) for name in listed))
 
@@ -349,8 +384,8 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
             names = [str(name) for j, name in enumerate(domain.columns) if j in table]
             listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")
             raise ValueError(
-                f"{self._name} refuses a table of {n_cells:.3g} cells ({listed}), more than "
-                f"{_MAX_CELLS:,}. Use {remedy}."
+                f"{self._name} got a table of {n_cells:.3g} cells (columns {listed}), but a table "
+                f"may have at most {_MAX_CELLS:,} cells. Use {remedy}."
             )
 
     # -- the estimate -------------------------------------------------------------------------
@@ -379,7 +414,10 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     def _combined(
         self, domain: RecordDomain, views: list[TableView], n_users: int, *caveats: str
     ) -> TableSet:
-        """Return the requested tables, computed from the views that users were asked about."""
+        """Return a TableSet of the requested tables, computed from the answers to all questions.
+
+        views: for each question that users answered, the raw estimate from the answers.
+        """
         components = best_components(domain.sizes, views)
         wanted = {table_name(domain, columns): columns for columns in self._tables(domain)}
         tables = combined_tables(domain, wanted, views, components, n_users, caveats)
@@ -387,21 +425,22 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
 
     # -- without users ------------------------------------------------------------------------
     def simulate(self, counts: Mapping[Any, Any], n_repeats: int = 1) -> TableSet:
-        """Simulate a whole collection from known counts of records, without users.
+        """Simulate the tables of a whole collection from known counts of records.
 
         Privacy: the method protects no data. `counts` must be public or synthetic.
 
-        The answers to each question have their exact distribution. Different questions are drawn
-        as if they were answered by different users.
+        The simulated answers to each question have the same distribution as in a real collection
+        with these counts. The answers to different questions are drawn independently.
 
         Parameters
         ----------
         counts : mapping of tuple to int
-            True number of users with each record. A record has one value for each column, in the
-            order of the domains. ``frame.value_counts()`` is such a mapping.
+            For each record, the true number of users who have this record. A record is a tuple with
+            one value for each column, in the order of the domains. For a data frame,
+            ``frame.value_counts()`` can be passed.
         n_repeats : int, default=1
-            Must be 1, because a set of tables is one collection. For several collections, call
-            the method repeatedly with a generator as `random_state`.
+            Must be 1, because a TableSet contains only one collection. To simulate several
+            collections, call the method repeatedly with a generator as `random_state`.
 
         Returns
         -------
@@ -411,12 +450,13 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
         Raises
         ------
         ValueError
-            If a record is not in the domains, or a count is not a non-negative integer.
+            If `n_repeats` is not 1, if a value of a record is not a category, or if a count is not
+            a non-negative integer.
         """
         if n_repeats != 1:
             raise ValueError(
-                f"{self._name}.simulate draws one collection, got n_repeats={n_repeats!r}. Call it "
-                "in a loop, with a generator as random_state."
+                f"{self._name}.simulate draws only one collection, got n_repeats={n_repeats!r}. "
+                "Call simulate in a loop, with a numpy Generator as random_state=."
             )
         domain: Any = self._domain()
         survey: Any = self._protocol_over(domain).mechanism
@@ -461,7 +501,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
     # -- fitted attributes --------------------------------------------------------------------
     @property
     def method_(self) -> str:
-        """The method of collecting: "split", "fourier" or "joint"."""
+        """The method by which users were asked: "split", "fourier" or "joint"."""
         state: Any = self._fitted("method_")
         if _asks_for_parities(state.mechanism):
             return "fourier"
@@ -471,7 +511,7 @@ class MarginalOracle(BaseColumnSurvey[TableSet], tag="marginal-oracle"):
 
     @property
     def views_(self) -> list[tuple[Any, ...]]:
-        """The columns of each question."""
+        """For each question that users may be asked, the tuple of its columns' names."""
         state = self._fitted("views_")
         names = list(state.protocol.domain.columns)  # type: ignore[attr-defined]
         return [tuple(names[j] for j in view.columns) for view in state.mechanism.views]
@@ -485,7 +525,7 @@ def compare_methods(
     oracle: Any = "best",
     expected_n_users: int = 100_000,
 ) -> dict[str, np.ndarray]:
-    """Compare the methods of collecting tables, before any user is asked.
+    """Compare the expected errors of the methods of MarginalOracle, before any user is asked.
 
     Parameters
     ----------
@@ -498,17 +538,19 @@ def compare_methods(
     oracle : "best" or oracle, default="best"
         Oracle for the cells of a table.
     expected_n_users : int, default=100_000
-        Approximate number of users. The result excludes methods that would leave a table without
-        users, unless every method would.
+        Approximate number of users. A method is left out of the result if a table would probably
+        have no users with this method. If this is true for every method, the methods with the
+        fewest such tables are compared.
 
     Returns
     -------
     dict of ndarray
-        One row per method, the best method first. The columns are "method"; "order", the maximum
-        number of columns in one question; "n_views", the number of sets of columns among which
-        users are split; and "squared_error", n times the expected sum of squared errors of a
-        table. This error is the mean over the requested tables. It assumes the best linear
-        combination of all reports and uniform frequencies.
+        Each array has one entry per method, and the method with the smallest error comes first.
+        "method" is the name of the method. "order" is the maximum number of columns in one
+        question. "n_views" is the number of different questions, among which the users are split.
+        "squared_error" is n times the expected sum of squared errors of a table, for n users. It is
+        the mean over the requested tables. It is computed for the best linear combination of all
+        reports, under uniform frequencies.
 
     Raises
     ------
@@ -537,7 +579,11 @@ def compare_methods(
 
 
 def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list[TableView]:
-    """Return the view of each question; `estimates` has (question number, values, noise)."""
+    """Return a TableView (a raw estimate with its noise) for each question that users answered.
+
+    estimates: for each of these questions, its number, the estimated frequencies of its answers,
+    and their noise.
+    """
     # Many mechanisms may be equal, so each total variance is computed once.
     totals = {channel: channel.total_variance() for channel in set(survey.mechanisms)}
     is_parity = _asks_for_parities(survey)
@@ -548,16 +594,22 @@ def _table_views(survey: Any, estimates: Sequence[tuple[int, Any, Any]]) -> list
 
 
 def _asks_for(survey: Any, tables: Sequence[Subset]) -> bool:
-    """Return whether the questions include each of the tables."""
+    """Return whether users are asked about each of the tables directly.
+
+    If not, tables must be computed from larger tables or from parities.
+    """
     columns = {view.columns for view in survey.views}
     return columns.issuperset(tables) and not _asks_for_parities(survey)
 
 
 def _asks_for_parities(survey: Any) -> bool:
-    """Return whether the questions ask for parities of binary columns."""
+    """Return whether the questions of a survey ask for parities of binary columns."""
     return any(view.is_parity for view in survey.views)
 
 
 def _joint_view(domain: RecordDomain, columns: Subset) -> QuestionView:
-    """Return the view whose values are the combinations of these columns."""
+    """Return the QuestionView of a question for the user's combination of values in some columns.
+
+    columns: the positions of the columns.
+    """
     return QuestionView.joint(columns, [domain.sizes[j] for j in columns])

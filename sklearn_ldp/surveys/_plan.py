@@ -1,4 +1,8 @@
-"""Plans for tables: the questions to users, their probabilities, and the expected error."""
+"""Plans for the estimation of tables: questions, their probabilities, and the expected error.
+
+A table contains the frequency of each combination of some columns' categories. A question asks for
+the user's combination in a table, or for a parity of binary columns.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ MAX_RISK = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
-    """A plan of the questions to users, with the error of the requested tables."""
+    """The questions that users may be asked, and the expected error of the requested tables."""
 
     # "split" asks each user about one table, "fourier" about the parity of some of their binary
     # columns, "joint" about all columns together.
@@ -38,12 +42,19 @@ class TablePlan:
 
 
 def table_cells(sizes: Sequence[int], columns: Subset) -> int:
-    """Return the number of cells of a table."""
+    """Return the number of cells of the table over some columns.
+
+    sizes: number of categories of each column. columns: positions of the table's columns.
+    """
     return math.prod(sizes[j] for j in columns)
 
 
 def noise_per_dimension(total_variance: float, size: int) -> float:
-    """Return n times the variance per degree of freedom of the reports on a table."""
+    """Return n times the variance of a table's estimate, per degree of freedom, for n reports.
+
+    total_variance: n times the sum of the variances of all cells, without the variance of drawing
+    the users. size: number of cells.
+    """
     # The variance of the reports and of the drawing of the users, under uniform frequencies, is
     # spread over size - 1 directions, because the sum of the cells is known to be 1.
     # total_variance: n times the total variance of the oracle over the cells.
@@ -52,7 +63,7 @@ def noise_per_dimension(total_variance: float, size: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TableRequest:
-    """A request for tables; its methods return plans that collect them."""
+    """The requested tables. The methods return plans of questions from which they are estimated."""
 
     sizes: Sequence[int]  # number of categories of each column
     tables: Sequence[Subset]  # the columns of each requested table, rising; each table once
@@ -67,7 +78,10 @@ class TableRequest:
 
     # -- the plans ----------------------------------------------------------------------------
     def split(self, order: int | None = None, *, column_share: float = 0.0) -> TablePlan:
-        """Return the plan that splits the users among tables."""
+        """Return the plan in which each user is asked about one randomly drawn table.
+
+        column_share: the proportion of users who are asked for a single column instead.
+        """
         # order: users are asked about all tables with this number of columns. If None, users are
         # asked about the requested tables.
         views = list(self.tables if order is None else combinations(range(len(self.sizes)), order))
@@ -86,11 +100,11 @@ class TableRequest:
         return self._plan("split", views, probabilities)
 
     def joint(self) -> TablePlan:
-        """Return the plan that asks each user about all columns."""
+        """Return the plan in which each user is asked for the combination of all columns."""
         return self._plan("joint", [tuple(range(len(self.sizes)))], np.ones(1))
 
     def fourier(self) -> TablePlan:
-        """Return the plan that asks each user for one parity of binary columns."""
+        """Return the plan in which each user is asked for one parity of some binary columns."""
         # The error of a table is the sum of the errors of its coefficients, divided by its
         # number of cells (Parseval). Therefore a coefficient is drawn in proportion to the square
         # root of the number of tables that use it. Cormode, Kulkarni and Srivastava (SIGMOD 2018,
@@ -108,11 +122,12 @@ class TableRequest:
         return TablePlan("fourier", list(used), probabilities, error, float(np.exp(-n_asked).sum()))
 
     def candidates(self) -> list[TablePlan]:
-        """Return the plans that ``method="auto"`` chooses from.
+        """Return the plans from which ``method="auto"`` of MarginalOracle chooses.
 
-        Returns: splits among the requested tables, splits among all tables of a higher order if
-        these are few and small, all columns together if their table is small, and parities if
-        all columns are binary.
+        In the first plan, users are split among the requested tables. In further plans, users are
+        split among all tables of a larger number of columns, if these are few and small. If the
+        table of all columns is small, one plan asks for all columns. If all columns are binary, one
+        plan asks for parities.
         """
         plans = [self.split()]
         n_columns = len(self.sizes)
@@ -133,10 +148,10 @@ class TableRequest:
 
     # -- the noise of the tables --------------------------------------------------------------
     def noise_index(self, n_samples: float) -> float:
-        """Return the mean expected squared error of the tables, without any model.
+        """Return the weighted mean of the expected squared errors of the requested tables.
 
-        Returns: the mean over the tables, if the users are split optimally and no table is
-        used to estimate another table.
+        The users are split optimally among the tables, and each table is estimated only from its
+        own users. n_samples: number of users.
         """
         roots = 0.0
         for table, weight in zip(self.tables, self._shares.tolist(), strict=True):
@@ -147,7 +162,11 @@ class TableRequest:
         return math.prod(self.sizes[j] - 1 for j in columns)
 
     def _plan(self, method: str, views: list[Subset], probabilities: np.ndarray) -> TablePlan:
-        """Make a plan, and compute its error for the best linear combination of its tables."""
+        """Return the plan with the given questions, and compute its error.
+
+        views: the columns of each question. probabilities: the probability of each question. The
+        error is computed for the best linear combination of the answers to all questions.
+        """
         variances = np.array([self._noise(view) for view in views]) / probabilities
         components = Components.of_tables(self.sizes, views, None, variances)
         errors = np.array([components.squared_error(table) for table in self.tables])
@@ -170,12 +189,17 @@ class TableRequest:
 
     @cached_property
     def _shares(self) -> np.ndarray:
-        """The weights of the tables, with the sum 1."""
+        """The weights of the requested tables, divided by their sum; shape (n_tables,)."""
         weights = np.ones(len(self.tables)) if self.weights is None else np.asarray(self.weights)
         return weights / weights.sum()
 
     def _within(self, views: Sequence[Subset]) -> tuple[np.ndarray, np.ndarray]:
-        """Return all pairs of a view and a requested table within the view, as two index arrays."""
+        """Return all pairs of a view and a requested table that the view contains.
+
+        A view is a set of columns that users may be asked about. It contains a table if it contains
+        all columns of the table. Returns two arrays with one entry per pair: the position of the
+        view, and the position of the table.
+        """
         places = {table: i for i, table in enumerate(self.tables)}
         orders = sorted({len(table) for table in self.tables})
         pairs = []
@@ -186,7 +210,12 @@ class TableRequest:
         return view_positions, table_positions
 
     def _weights_within(self, views: Sequence[Subset]) -> np.ndarray:
-        """Return, for each view, the mean weight of its tables; the minimum if it has no tables."""
+        """Return a weight for each view, of shape (n_views,).
+
+        A view is a set of columns that users may be asked about. Its weight is the mean weight of
+        the requested tables whose columns it contains. If there is no such table, its weight is the
+        minimum weight of all tables.
+        """
         if np.ptp(self._shares) == 0:
             return np.ones(len(views))
         view_positions, table_positions = self._within(views)
@@ -196,7 +225,10 @@ class TableRequest:
 
 
 def best_plans(request: TableRequest) -> list[TablePlan]:
-    """Return the plans by ascending error that are expected to leave no table without users."""
+    """Return the plans that are expected to leave no table without users, by ascending error.
+
+    If there is no such plan, return the plans that leave the fewest tables without users.
+    """
     # If no plan is safe, the plans that leave the fewest tables without users.
     candidates = request.candidates()
     fewest = max(min(plan.n_empty for plan in candidates), MAX_RISK)
@@ -205,7 +237,12 @@ def best_plans(request: TableRequest) -> list[TablePlan]:
 
 
 def column_share(index: float) -> float:
-    """Return the proportion of users who are asked for a single column. It grows with the noise."""
+    """Return the proportion of users for ``column_share="auto"`` of MarginalOracle.
+
+    These users are asked for a single column, and all other users for a table.
+    index: the expected squared error of a table, from `TableRequest.noise_index`. The proportion
+    grows with this error.
+    """
     # If tables are so noisy that a model can hardly detect dependence, most users are asked for
     # single columns. Otherwise all users are asked for tables. One half is worse than both. The
     # thresholds were chosen on flights, incomes and diamonds, which

@@ -1,4 +1,7 @@
-"""An oracle for ranges: one channel for prefixes, a tree of coarser bins, or coarser grids."""
+"""RangeOracle, an oracle for the totals of ranges of ordered bins.
+
+It uses a channel for prefixes, a tree of coarser and coarser bins, or coarser and coarser grids.
+"""
 
 from __future__ import annotations
 
@@ -48,52 +51,56 @@ _SHARES = list(product((0.5, 1.0, 2.0), repeat=2))
 class RangeOracle(BaseOracle, tag="range-oracle"):
     """Estimate the frequencies of ordered bins with accurate ranges, prefixes and quantiles.
 
-    For up to 256 bins, the oracle is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. For more
-    bins, up to 2**20, each user is asked about one level of a tree: their own bin, or a group of
-    4, 16, 64, .. bins. The level is drawn with public randomness, each with the same probability.
-    The estimate is the best linear combination of all levels (generalized least squares in a
-    tree). :class:`~sklearn_ldp.MatrixOracle` is more accurate than the tree, but can be computed
-    for at most 256 bins.
+    For up to 256 bins, the oracle is a :class:`~sklearn_ldp.MatrixOracle` for prefixes. It is more
+    accurate than the tree below, but cannot be computed for more bins. For more bins, up to 2**20,
+    there is a tree. On its lowest level, users are asked for their bin. On each higher level, users
+    are asked for their group of 4, 16, 64, .. neighboring bins. For each user, one of the levels is
+    drawn with public randomness. All levels have the same probability. The estimate is the best
+    linear combination of all levels (generalized least squares in a tree).
 
-    Over a :meth:`~sklearn_ldp.Domain.grid` each user is asked for a cell, a strip or a block of
-    cells, or for one of both numbers alone. Of several splits of the users, the oracle chooses the
-    split with the smallest expected error of random rectangles under equal frequencies. The
-    estimate is the best linear combination of all reports. `strategy` has no effect then. Strips
-    and blocks need an even number of bins of both numbers.
+    The cells of a :meth:`~sklearn_ldp.Domain.grid` are pairs of bins of two numbers. Over a grid,
+    each user is asked for a cell, for a strip or a larger block of cells, or for the bin of one of
+    the two numbers. The proportions of users who are asked for each of these minimize the expected
+    error of random rectangles under equal frequencies, among several possibilities. The estimate is
+    the best linear combination of all reports. `strategy` has no effect. Strips and larger blocks
+    are only used if both numbers have an even number of bins.
 
-    The estimate is unbiased, and all linear answers have intervals. Fewer bins have less noise: 64
-    bins instead of 256 reduce the variance of a prefix by 40 %. Single bins have more noise than
-    with other oracles, so the oracle does not suit the most frequent values. Do not apply
-    post-processors of single categories, such as :class:`~sklearn_ldp.NormSub`, because they make
-    ranges inaccurate.
+    The estimate is unbiased, and all answers to linear queries have confidence intervals. With
+    fewer bins there is less noise: 64 bins instead of 256 reduce the variance of a prefix by 40 %.
+    Single bins have more noise than with other oracles. Use another oracle to find the most
+    frequent values. Do not apply post-processors that change single categories, such as
+    :class:`~sklearn_ldp.NormSub`, because they make the answers for ranges inaccurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user. No operation on reports spends epsilon. The level that a user was asked about is public.
+    user. No operation on reports spends epsilon. A report shows which level the user was asked
+    about.
 
     %(parameters)s
     strategy : {"tree", "square-wave", "auto"}, default="tree"
-        Kind of reports. "tree" is described above. "square-wave", for up to 2,048 bins, makes
-        outputs near the user's own bin more likely. With :class:`~sklearn_ldp.SmoothMLE` it is
-        more accurate for means and standard deviations, and for ranges with fewer than 3,000
-        users, unless peaks are narrow. The intervals of "square-wave" for ranges are twice as wide
-        as the intervals of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than
-        3,000 expected users, and otherwise "tree".
+        The mechanism of the reports. "tree" is described above. "square-wave" accepts up to 2,048
+        bins. Its reports are numbers. Numbers near the user's bin are more likely. Together with
+        :class:`~sklearn_ldp.SmoothMLE`, "square-wave" is more accurate for means and standard
+        deviations, and with fewer than 3,000 users also for ranges, unless the distribution has
+        narrow peaks. For ranges, the intervals of "square-wave" are twice as wide as the intervals
+        of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000 expected users,
+        and otherwise "tree".
     expected_n_users : int or None, default=None
-        Expected number of users, which is required for "auto". Specify it before any data are
-        collected, because clients and servers must use the same number. Other strategies ignore
-        it.
+        Expected number of users. It is required for "auto", and has no effect with other
+        strategies. Choose this number before any data are collected, because clients and servers
+        must use the same number.
 
     %(attributes)s
 
     See Also
     --------
-    MatrixOracle : A channel for any other queries.
-    sklearn_ldp.inference.quantiles : Quantiles with intervals.
+    MatrixOracle : A channel that can be optimized for any other queries.
+    sklearn_ldp.inference.quantiles : Estimates quantiles with confidence intervals.
 
     Notes
     -----
-    The noise of the tree assumes that each level has the expected number of users. With more than
-    2,048 bins, the variances of single bins also assume that the users are spread over many bins.
+    The noise of the tree is computed as if each level had its expected number of users. With more
+    than 2,048 bins, the variances of single bins are approximations, which are accurate if the
+    users are spread over many bins.
 
     References
     ----------
@@ -146,8 +153,8 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
             return best_grid(self.epsilon, domain.shape)
         if self.strategy == "auto" and self.expected_n_users is None:
             raise ValueError(
-                'RangeOracle(strategy="auto") needs expected_n_users, got None. Specify the number '
-                "before any data are collected."
+                'RangeOracle(strategy="auto") needs expected_n_users, got None. Pass the expected '
+                "number of users as expected_n_users= before any data are collected."
             )
         is_wave = self.strategy == "square-wave"
         if self.strategy == "auto" and domain.size <= _MAX_MATRIX_BINS:
@@ -158,14 +165,19 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
             return MatrixOracle(self.epsilon, queries=prefixes())._make_mechanism(domain)
         if domain.size > _MAX_BINS:
             raise ValueError(
-                f"RangeOracle supports at most {_MAX_BINS:,} bins, got {domain.size:,}. Use fewer "
-                "bins."
+                f"RangeOracle supports at most {_MAX_BINS:,} bins, got {domain.size:,} bins. Pass "
+                "categories= with fewer bins."
             )
         return _tree(self.epsilon, domain.size)
 
 
 def _tree(epsilon: float, n_categories: int) -> TreeChannel:
-    """Return the tree; each level has the most accurate mechanism with short reports."""
+    """Return the TreeChannel of a domain.
+
+    The bins of each level are 4 times as wide as the bins of the next level. The bins of the last
+    level are the categories. Each level has the most accurate mechanism whose reports need few
+    bits.
+    """
     widths = [1]
     while n_categories > _FAN_OUT * widths[0]:
         widths.insert(0, _FAN_OUT * widths[0])
@@ -174,13 +186,20 @@ def _tree(epsilon: float, n_categories: int) -> TreeChannel:
 
 
 def short_channel(epsilon: float, n_cells: int) -> Any:
-    """Return the most accurate channel with short reports."""
+    """Return the most accurate channel for n_cells categories.
+
+    Only channels whose reports need few bits are compared.
+    """
     short = SubsetSelection() if n_cells <= _FEW_CELLS else ProjectiveGeometryResponse()
     return best_oracle(epsilon, n_cells, candidates=[GRR(), short]).channel()
 
 
 class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
-    """A survey with one question for each level of a tree over ordered categories."""
+    """A mechanism with one question for each level of a tree over ordered categories.
+
+    Each level divides the categories into bins of equal width. The bins of a level are unions of
+    bins of the next level. Each user is asked for their bin on one randomly drawn level.
+    """
 
     # A code is the number of a category. On a level with bins of `w` categories a user reports
     # `code // w`. The estimate of the categories is the weighted least-squares fit to the raw
@@ -228,17 +247,23 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
         return np.stack(collections)
 
     def _on_level(self, values: np.ndarray, j: int) -> np.ndarray:
-        """Sums over the categories of each cell of a level: (.., d) -> (.., n_cells)."""
+        """Return the sum of the categories' values in each cell of level j.
+
+        Shapes: values (.., d) -> (.., n_cells).
+        """
         return _binned(values, self._widths[j])
 
     def _from_level(self, values: np.ndarray, j: int) -> np.ndarray:
-        """The value of each category's cell of a level: (.., n_cells) -> (.., d)."""
+        """Return, for each category, the value of the cell of level j that contains it.
+
+        Shapes: values (.., n_cells) -> (.., d).
+        """
         return _spread(values, self._widths[j], self.n_categories)
 
     # -- the fit ------------------------------------------------------------------------------
     @cached_property
     def _precisions(self) -> list[float]:
-        """For each level, 1 / (variance of a bin), under uniform frequencies."""
+        """For each level, the inverse variance of a bin's estimate, under uniform frequencies."""
         precisions = []
         for channel, pi in zip(self.mechanisms, self.probabilities.tolist(), strict=True):
             drawing = 1 / channel.n_categories  # the variance of drawing users, in each direction
@@ -247,7 +272,11 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
         return precisions
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
-        """Fit the categories, with the sum `total`, to all levels by least squares: (.., d)."""
+        """Fit the frequencies of all categories to the estimates of all levels by least squares.
+
+        levels: for each level, the estimates of its cells, of shape (.., n_cells). total: the sum
+        of the fitted frequencies. Returns: the frequencies, of shape (.., d).
+        """
         # Up the tree: the value of a bin is averaged with the sum of the bins below it.
         values = levels[-1]
         variance = np.full(self.n_categories, 1 / self._precisions[-1])
@@ -272,9 +301,10 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
         return parents
 
     def _solved(self, rows: np.ndarray) -> np.ndarray:
-        """Return the covariance matrix of the fit times rows: (.., d).
+        """Return the products of the covariance matrix of the fitted frequencies and each row.
 
-        It is the covariance matrix if the weights are exact.
+        The covariance matrix is exact if the precisions of the levels are exact.
+        Shapes: rows (.., d) -> (.., d).
         """
         zeros = [np.zeros(1)] * (len(self.mechanisms) - 1)
         return self._fitted([*zeros, rows / self._precisions[-1]], 0.0)
@@ -286,9 +316,9 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
             if not asked.all():
                 where = " of a group" if len(asked) > 1 else ""
                 raise ValueError(
-                    f"RangeOracle needs users on each level of {self._domain_name} of "
+                    f"RangeOracle needs users for each level of {self._domain_name} of "
                     f"{self.n_categories:,} bins, but no user{where} was asked about level {j + 1} "
-                    f"of the {len(self.mechanisms)}. Ask more users, or use {self._remedy}."
+                    f"of the {len(self.mechanisms)} levels. Ask more users, or use {self._remedy}."
                 )
             levels.append(channel.estimate_decoded(support, asked)[0])
         noise = self.noise(sizes if len(sizes) > 1 else int(sizes[0]))
@@ -316,7 +346,7 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
 
     @property
     def _middle(self) -> np.ndarray:
-        """A typical category, as a distribution."""
+        """The distribution in which all users have the middle category, of shape (d,)."""
         return (np.arange(self.n_categories) == self.n_categories // 2).astype(float)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
@@ -347,24 +377,30 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
         return Covariances(parts, single=lambda: self.variances(frequencies))
 
     def _levels(self, frequencies: np.ndarray) -> Iterator[tuple[Any, float, np.ndarray]]:
-        """Yield each level's channel, probability, and frequencies."""
+        """For each level, yield its channel, its probability and the frequencies of its cells.
+
+        frequencies: the frequencies of the categories, of shape (d,).
+        """
         both = zip(self.mechanisms, self.probabilities.tolist(), strict=True)
         for j, (channel, pi) in enumerate(both):
             yield channel, pi, self._on_level(frequencies, j)
 
     def pull(self, rows: Any) -> Iterator[np.ndarray]:
-        """Yield, for each level, the queries on its estimate that equal the queries on the fit.
+        """Convert weights of queries on the categories to weights on the cells of each level.
 
-        Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        The fitted frequencies are linear functions of the estimates of all levels. The weighted sum
+        over the cells of all levels is therefore the answer to the query.
+        Shapes: rows (n_queries, d) or (d,) -> for each level (n_queries, n_cells) or (n_cells,).
         """
         solved = self._solved(rows.toarray() if sparse.issparse(rows) else rows)
         for j, precision in enumerate(self._precisions):
             yield precision * self._on_level(solved, j)
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each level. The result is the fit.
+        """Multiply one vector for each level by the transpose of the map `pull`; return the sum.
 
-        Shapes: vectors (n_cells,) -> (d,).
+        If the vectors are the estimates of the levels, the result is the fit of the categories.
+        Shapes: vectors (n_cells,) for each level -> (d,).
         """
         total = np.zeros(self.n_categories)
         for j, (vector, precision) in enumerate(zip(vectors, self._precisions, strict=True)):
@@ -373,7 +409,10 @@ class TreeChannel(SampledQuestions, LinearMechanism, tag="tree-channel"):
 
 
 def _binned(values: np.ndarray, width: int) -> np.ndarray:
-    """Sum groups of `width` neighbors along the last axis; the last group may be smaller."""
+    """Return the sums of groups of `width` neighbors along the last axis.
+
+    The last group may have fewer than `width` numbers.
+    """
     return np.add.reduceat(values, np.arange(0, values.shape[-1], width), axis=-1)
 
 
@@ -383,7 +422,11 @@ def _spread(values: np.ndarray, width: int, size: int) -> np.ndarray:
 
 
 class GridChannel(TreeChannel, tag="grid-channel"):
-    """A survey whose questions are coarser and coarser grids over the cells of two numbers."""
+    """A mechanism for pairs of two numbers, with questions for coarser and coarser grids.
+
+    Each level divides the pairs into rectangular blocks of cells. Each user is asked for their
+    block on one randomly drawn level.
+    """
 
     # A level's cell is a block of cells, `widths[0]` by `widths[1]` of them; a margin has the
     # width of the whole grid. All widths of an axis are the whole or powers of two that divide it.
@@ -406,10 +449,15 @@ class GridChannel(TreeChannel, tag="grid-channel"):
         widths = np.asarray(self._widths)
         are_sizes = len(self._shape) == 2 and all(isinstance(n, int) for n in self._shape)
         if not are_sizes or self._shape[0] * self._shape[1] != self.n_categories:
-            raise ValueError(f"a grid of {self._shape!r:.80} with {self.n_categories!r:.80} cells")
+            raise ValueError(
+                f"a grid of the shape {self._shape!r:.80} cannot have {self.n_categories!r:.80} "
+                "cells"
+            )
         is_fine = widths.shape == (len(self.mechanisms), 2) and widths.min() >= 1
         if not is_fine or np.any(np.array(self._shape) % widths):
-            raise ValueError("the levels of a grid do not divide it")
+            raise ValueError(
+                "the widths of the blocks on each level of a grid must be divisors of its shape"
+            )
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -441,7 +489,12 @@ class GridChannel(TreeChannel, tag="grid-channel"):
 
     @cached_property
     def _waves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Two bases, and the precision of each product of their waves under uniform frequencies."""
+        """Two orthonormal bases, one for each axis, and an array of precisions.
+
+        Each element of the array belongs to a product of a vector of the first basis and a vector
+        of the second basis. It is the inverse variance of the fit in this direction, under uniform
+        frequencies.
+        """
         (left, x_constant), (right, y_constant) = map(nested_waves, self._shape)
         total = np.zeros(self._shape)
         for (x_width, y_width), precision in zip(self._widths, self._precisions, strict=True):
@@ -464,7 +517,10 @@ class GridChannel(TreeChannel, tag="grid-channel"):
 
     @property
     def rectangle_variance(self) -> float:
-        """The mean variance of random rectangles, per user and under uniform frequencies."""
+        """The variance of the total of a rectangle of cells, times the number of users.
+
+        It is the mean over all rectangles, under uniform frequencies.
+        """
         left, right, precision = self._waves
         variances = 1 / precision
         variances[0, 0] = 0.0  # of the whole, which is known
@@ -503,6 +559,10 @@ def best_grid(epsilon: float, shape: tuple[int, ...]) -> GridChannel:
 def grid_channel(
     epsilon: float, shape: tuple[int, ...], widths: Sequence[tuple[int, int]], shares: Any
 ) -> GridChannel:
-    """Return the survey of some resolutions, each with its most accurate short reports."""
+    """Return the GridChannel with one level for each pair of widths.
+
+    widths: the sizes of a level's blocks, in cells along both axes. shares: the relative numbers of
+    users of the levels. Each level has the most accurate channel whose reports need few bits.
+    """
     levels = [short_channel(epsilon, shape[0] // x * (shape[1] // y)) for x, y in widths]
     return GridChannel(levels, shares_over_2_64(shares), shape, widths)

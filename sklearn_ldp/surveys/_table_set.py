@@ -1,4 +1,4 @@
-"""Sets of tables of several columns. They answer queries about users, and sample synthetic rows."""
+"""TableSet: a set of estimated tables, which answers queries and draws synthetic records."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ Conjunction = Mapping[Any, Any]
 
 
 class TableSet(EstimateSet, tag="table-set"):
-    """Estimated tables of several columns of the same users.
+    """A set of estimated tables about the same users.
 
-    The name of a table is the tuple of its columns, in the order of the domains. The name of a
-    table of a single column is the column itself. ``tables["b", "a"]`` is the transpose of
-    ``tables["a", "b"]``. Post-processors accept and return sets, see
+    A table contains the frequency of each combination of some columns' categories. Each combination
+    is a cell of the table. The name of a table is the tuple of its columns, in the order of the
+    domains. The name of a table of a single column is the column itself. ``tables["b", "a"]`` is
+    the transpose of ``tables["a", "b"]``. Post-processors accept a set and return a set, see
     :class:`~sklearn_ldp.EstimateSet`.
 
     Parameters
     ----------
     parts : mapping of names to FrequencyEstimate
-        The tables.
+        The tables, by name.
     domain : RecordDomain
-        The domains of all columns.
+        The categories of all columns.
     views : sequence of TableView
-        The independent estimates from which the tables were computed.
+        The raw estimates from which the tables were computed. Each view comes from different users.
     mixture : ClassMixture, default=None
-        The joint model of the tables, if there is one.
+        The joint model of the tables, or None if there is none.
 
     See Also
     --------
-    MarginalOracle : Collects tables and returns such a set.
-    Consistent : Makes its tables agree with each other.
-    LatentClasses : Fits a joint model, which is more accurate.
+    MarginalOracle : Estimates tables and returns a TableSet.
+    Consistent : Makes the tables agree with each other.
+    LatentClasses : Fits a joint model, whose tables are more accurate.
 
     Examples
     --------
@@ -85,7 +86,10 @@ class TableSet(EstimateSet, tag="table-set"):
         TableSet.__init__(self, self._parts, self.domain, self.views, self.mixture)
         for columns, table in zip(self.columns_of.values(), self.values(), strict=True):
             if table.shape[1] != np.prod([self.domain.sizes[j] for j in columns]):
-                raise ValueError(f"a table of {table.shape[1]} cells on {columns}")
+                raise ValueError(
+                    f"the table of the columns {columns} has {table.shape[1]} cells, which is not "
+                    "the number of combinations of the columns' categories"
+                )
 
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> TableSet:
         return TableSet(parts, self.domain, self.views)
@@ -113,7 +117,7 @@ class TableSet(EstimateSet, tag="table-set"):
         return super().__getitem__(name)
 
     def _transposed(self, name: tuple, wanted: tuple) -> FrequencyEstimate:
-        """Return a table with its columns in another order."""
+        """Return the table `name` with its columns in the order `wanted`."""
         table = self._parts[name]
         axes = [name.index(key) for key in wanted]
         shape = [self.domain.columns[key].size for key in name]
@@ -129,12 +133,12 @@ class TableSet(EstimateSet, tag="table-set"):
     # -- columns and cells --------------------------------------------------------------------
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of categories of each column."""
+        """The number of categories of each column, in the order of the domains."""
         return self.domain.sizes
 
     @cached_property
     def columns_of(self) -> dict[Any, Subset]:
-        """The positions of the columns of each table, by its name."""
+        """A dict from the name of each table to the positions of its columns."""
         places = {key: (j,) for j, key in enumerate(self.domain.columns)}
         return {
             name: places[name] if name in places else tuple(places[key][0] for key in name)
@@ -157,13 +161,16 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            If the table has no users, or its estimate has several rows.
+            If the estimate has no rows because the table has no users, or if it has several rows.
         """
         values = self[name].values
         if len(values) == 1:
             return values[0]
-        content = f"{len(values)} estimates" if len(values) else "no users"
-        raise ValueError(f"The table {name!r} must have a single estimate, but it has {content}.")
+        content = f"{len(values)} estimates" if len(values) else "none because it has no users"
+        raise ValueError(
+            f"The table {name!r} must have exactly one estimate, got {content}. If there are "
+            "several, select one of them; if there is none, collect reports from more users."
+        )
 
     def crosstab(self, rows: Any, columns: Any, normalize: str = "all") -> DataFrame:
         """Return the table of two columns as a pandas DataFrame.
@@ -171,23 +178,25 @@ class TableSet(EstimateSet, tag="table-set"):
         Parameters
         ----------
         rows, columns : str
-            The column of the survey for the rows, and the column of the survey for the columns.
+            The column of the survey whose categories are the rows of the result, and the column
+            whose categories are the columns of the result.
         normalize : {"all", "index", "columns"}, default="all"
-            The cells with the sum 1, as in ``pandas.crosstab``: all cells, the cells of each row,
-            or the cells of each column. Quotients of noisy numbers are accurate if their divisors
-            are large.
+            Which cells sum to 1, as in ``pandas.crosstab``. "all": all cells. "index": the cells of
+            each row. "columns": the cells of each column. Rows and columns are divided by their
+            estimated totals. The quotients are only accurate if these totals are large.
 
         Returns
         -------
         pandas.DataFrame
-            The frequencies of all combinations among all users, or among the users of a row or a
-            column.
+            The frequencies of all combinations among all users, or among the users of each row or
+            of each column.
 
         Raises
         ------
         ValueError
-            If there is no table of the two columns, if it has several estimates, or if the divisor
-            of a row or a column is not above 0.
+            If `normalize` is not one of the three values, if there is no table of the two columns,
+            if its estimate does not have exactly one row, or if the total of a row or column by
+            which cells are divided is not positive.
         """
         if normalize not in ("all", "index", "columns"):
             expected = '"all", "index" or "columns"'
@@ -207,32 +216,38 @@ class TableSet(EstimateSet, tag="table-set"):
 
     # -- queries ------------------------------------------------------------------------------
     def answer(self, conjunction: Conjunction, given: Conjunction | None = None) -> np.ndarray:
-        """Return the frequency of users who satisfy several conditions.
+        """Return the estimated frequency of the users who satisfy several conditions.
 
         Parameters
         ----------
         conjunction : mapping of str to category or list of categories
-            Conditions: maps a column to a category, or to a list of allowed categories.
+            The conditions. The mapping contains, for each column with a condition, the allowed
+            category or a list of allowed categories. A user must satisfy all conditions.
         given : mapping of str to category or list of categories, default=None
-            Conditions of the users among whom the frequency is computed. If None, use all users.
+            Additional conditions, as for `conjunction`. If they are passed, the frequency is a
+            proportion of the users who satisfy them. If None, it is a proportion of all users.
 
         Returns
         -------
         ndarray of shape (n_estimates, 1)
-            The frequency. It is computed from the table with the smallest noise among the tables
-            that contain all columns, or from the joint model if there is no such table.
+            The estimated frequency. If some tables contain all columns of the conditions, the
+            frequency is computed from the table with the smallest noise among them. Otherwise it is
+            computed from the joint model.
 
         Raises
         ------
         ValueError
-            If a column or a category does not exist; or if no table has all the columns and there
-            is no joint model; or if the estimated frequency of `given` is not above 0.
+            If a column or a category does not exist; if no table contains all columns and there is
+            no joint model; or if the estimated frequency of the users who satisfy `given` is not
+            positive.
 
         Examples
         --------
-        ``tables.answer({"sex": "F", "age": [1, 2]}).item()``
+        The frequency of women of age group 1 or 2 among all users is
+        ``tables.answer({"sex": "F", "age": [1, 2]}).item()``.
 
-        Among the women: ``tables.answer({"age": [1, 2]}, given={"sex": "F"}).item()``
+        The frequency of age group 1 or 2 among the women is
+        ``tables.answer({"age": [1, 2]}, given={"sex": "F"}).item()``.
         """
         codes = self._codes(conjunction)
         if given is None:
@@ -247,7 +262,11 @@ class TableSet(EstimateSet, tag="table-set"):
         return self._share(name, cell) / divisors
 
     def _share(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
-        """Return the frequency of these codes in a table, or in the joint model (None)."""
+        """Return the frequency of the users who satisfy conditions, of shape (n_estimates, 1).
+
+        name: the table from which it is computed, or None to use the joint model.
+        codes: the positions of the allowed categories, by the position of their column.
+        """
         if name is None:
             assert self.mixture is not None
             return np.array([[self.mixture.conjunction(codes)]])
@@ -256,16 +275,17 @@ class TableSet(EstimateSet, tag="table-set"):
     def confidence_interval(
         self, level: float, conjunction: Conjunction, *, of: str = "users"
     ) -> ConfidenceInterval:
-        """Return a confidence interval of the answer to a conjunction.
+        """Return a confidence interval for the frequency of users who satisfy several conditions.
 
         Parameters
         ----------
         level : float
             Probability that the interval covers the true answer.
         conjunction : mapping of str to category or list of categories
-            Conditions, as for `answer`.
+            The conditions, as for :meth:`answer`.
         of : {"users", "population"}, default="users"
-            The people that the interval refers to, see :mod:`sklearn_ldp.inference`.
+            Whether the interval refers to the frequency among the users, or to the frequency in the
+            population of which the users are a sample. See :mod:`sklearn_ldp.inference`.
 
         Returns
         -------
@@ -275,41 +295,55 @@ class TableSet(EstimateSet, tag="table-set"):
         Raises
         ------
         ValueError
-            In the cases in which `answer` raises it, if no table has all the columns, or if the
+            If a column or a category does not exist; if no table contains all columns; or if the
             tables are post-processed, except by ``Consistent(non_negative=False)``.
         """
         codes = self._codes(conjunction)
         name = self._covering(codes)
         if name is None:
             raise ValueError(
-                "Answers from a joint model have no intervals. To get intervals, use a table set "
-                "before post-processing, and ask only about columns of one table, such as "
-                f"{next(reversed(self._parts))!r}."
+                f"No table contains all columns of the conditions {conjunction!r}, and answers "
+                "from a joint model have no intervals. Use the tables before post-processing, and "
+                f"conditions on columns of one table, such as {next(reversed(self._parts))!r}."
             )
         return self[name].confidence_interval(level, self._row_of(name, codes)[None], of=of)
 
     def _codes(self, conjunction: Conjunction) -> dict[int, np.ndarray]:
-        """Return the codes that a conjunction allows, by the position of their column."""
+        """Convert conditions to positions.
+
+        conjunction: the conditions, as for `answer`. Returns: a dict from the position of each
+        column with a condition to the positions of its allowed categories.
+        """
         if not isinstance(conjunction, Mapping) or not conjunction:
             raise ValueError(
-                "A conjunction must be a mapping like {'sex': 0, 'age': [1, 2]}, got "
-                f"{conjunction!r}."
+                "Conditions must be a nonempty mapping from columns to categories, got "
+                f"{conjunction!r}. Pass a dict such as {{'sex': 0, 'age': [1, 2]}}."
             )
         places = {key: j for j, key in enumerate(self.domain.columns)}
         codes = {}
         for key, wanted in conjunction.items():
             if key not in places:
                 columns = ", ".join(map(repr, places))
-                raise ValueError(f"There is no column {key!r}. The columns are {columns}.")
+                raise ValueError(
+                    f"The conditions contain the column {key!r}, which does not exist. Use the "
+                    f"columns {columns}."
+                )
             listed = list(wanted) if isinstance(wanted, (list, np.ndarray, range)) else [wanted]
             if not listed:
-                raise ValueError(f"The condition on {key!r} lists no category. List at least one.")
+                raise ValueError(
+                    f"The condition on the column {key!r} is an empty list. Pass at least one "
+                    "allowed category."
+                )
             encoded = self.domain.columns[key].encode(listed, f"The condition on {key!r}")
             codes[places[key]] = np.unique(encoded)
         return codes
 
     def _covering(self, codes: dict[int, np.ndarray]) -> Any:
-        """Return the name of the least noisy table with these columns; None means the model."""
+        """Return the name of the table from which conditions are answered, or None for the model.
+
+        It is the table with the smallest noise among the tables that contain all columns.
+        codes: the positions of the allowed categories, by the position of their column.
+        """
         fitting = [
             name
             for name, columns in self.columns_of.items()
@@ -320,18 +354,25 @@ class TableSet(EstimateSet, tag="table-set"):
                 return None
             names = ", ".join(str(list(self.domain.columns)[j]) for j in codes)
             raise ValueError(
-                f"No table has all of the columns {names}. Collect tables of order {len(codes)}, "
-                "or fit LatentClasses(), which has a joint model of all columns."
+                f"No table contains all of the columns {names}. Apply LatentClasses(), which fits "
+                f"a joint model of all columns, or collect tables with order={len(codes)}."
             )
         return min(fitting, key=self._noise_of)
 
     def _noise_of(self, name: Any) -> float:
-        """Return the approximate squared error of a table, or a large number if it is unknown."""
+        """Return the approximate squared error of the table with this name.
+
+        If the noise of the table is unknown, return its number of cells, which is larger.
+        """
         noise, n_cells = self[name].noise, self[name].shape[1]
         return n_cells * (1.0 if noise is None else float(np.mean(noise.std)) ** 2)
 
     def _row_of(self, name: Any, codes: dict[int, np.ndarray]) -> np.ndarray:
-        """Return a row of 0 and 1: whether each cell of the table satisfies the conjunction."""
+        """Return the query for the conditions: 1 for each cell that satisfies them, otherwise 0.
+
+        The array has the shape (n_cells,). codes: the positions of the allowed categories, by the
+        position of their column.
+        """
         sizes = {j: self.sizes[j] for j in self.columns_of[name]}
         row = np.zeros(list(sizes.values()))
         row[np.ix_(*(codes.get(j, np.arange(size)) for j, size in sizes.items()))] = 1
@@ -345,7 +386,8 @@ class TableSet(EstimateSet, tag="table-set"):
         first, second : str
             The columns.
         of : {"population", "users"}, default="population"
-            The people that the test refers to, see :func:`~sklearn_ldp.inference.independence`.
+            Whether the test refers to the population of which the users are a sample, or only to
+            the users. See :func:`~sklearn_ldp.inference.independence`.
 
         Returns
         -------
@@ -360,17 +402,17 @@ class TableSet(EstimateSet, tag="table-set"):
         return independence(self.pair(first, second).as_raw(), of=of)
 
     def pair(self, first: Any, second: Any) -> FrequencyEstimate:
-        """Return the table of two columns, in any order of the arguments.
+        """Return the table of two columns, whose names may be passed in any order.
 
         Parameters
         ----------
         first, second : str
-            The columns.
+            The names of the columns.
 
         Returns
         -------
         FrequencyEstimate
-            The table. In its categories, the columns are in the order of the domains.
+            The table. Its categories are pairs of values, in the order of the columns in `domain`.
 
         Raises
         ------
@@ -380,52 +422,56 @@ class TableSet(EstimateSet, tag="table-set"):
         return self[self._pair_name(first, second)]
 
     def _pair_name(self, first: Any, second: Any) -> tuple:
-        """Return the name of the table of two columns."""
+        """Return the name of the table of two columns, or raise ValueError if there is none."""
         name = tuple(key for key in self.domain.columns if key in (first, second))
         if name not in self._parts:
             tables = ", ".join(map(repr, self._parts))
             raise ValueError(
-                f"There is no table of {first!r} and {second!r}. The tables are {tables}."
+                f"There is no table of the columns {first!r} and {second!r}. Use the columns of "
+                f"one of the tables {tables}."
             )
         return name
 
     # -- rows ---------------------------------------------------------------------------------
     def sample(self, n_rows: int, random_state: RandomState = None) -> DataFrame:
-        """Draw synthetic users from a model of the tables of the set.
+        """Draw synthetic records from a model that is fitted to the tables of the set.
 
         Privacy: the method spends no epsilon, because it uses only the estimates.
 
-        The model is a mixture of classes of users, fitted to the tables of the set. Within each
-        class, columns are independent. The tables of the rows approximate the tables of the set.
-        If the tables are so noisy that no users could have them, the rows have different tables.
+        The model is a mixture of classes of users. Within each class, columns are independent. The
+        tables of the synthetic records approximate the tables of the set. If the tables are so
+        noisy that no group of users could have them, the tables of the records differ from them.
 
         Parameters
         ----------
         n_rows : int
-            Number of rows.
+            Number of records.
         random_state : int, RandomState, Generator or None, default=None
             Source of randomness.
 
         Returns
         -------
         pandas.DataFrame
-            One row per synthetic user, with the columns of the domains. A column is numeric if its
-            domain is numeric, otherwise it is categorical with the levels of the domain. A missing
-            answer is a missing value.
+            One row per synthetic user, with all columns of the survey. A column has numbers if its
+            categories are numbers. Otherwise it has a pandas categorical dtype. A missing answer is
+            a missing value.
 
         Raises
         ------
         ValueError
-            If `n_rows` is not a positive integer, or a table is negative somewhere.
+            If `n_rows` is not a positive integer, or if a table has a negative frequency.
         """
         pd = import_pandas("TableSet.sample")
         if not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
-            raise ValueError(f"TableSet.sample expects n_rows >= 1, got {n_rows!r}.")
+            raise ValueError(
+                f"TableSet.sample got n_rows={n_rows!r}. Pass the number of records as a positive "
+                "integer."
+            )
         negative = [name for name in self if self.row(name).min() < -1e-6]
         if negative:
             raise ValueError(
-                f"TableSet.sample needs tables without negative cells, but {negative[0]!r} has "
-                "some. Apply Consistent() or LatentClasses() first."
+                f"TableSet.sample needs tables without negative frequencies, but the table "
+                f"{negative[0]!r} has some. Apply Consistent() or LatentClasses() first."
             )
         if not hasattr(self, "_sampled_from"):
             tables = {columns: self.row(name) for name, columns in self.columns_of.items()}
@@ -452,10 +498,13 @@ class TableSet(EstimateSet, tag="table-set"):
 
 
 def _check_divisors(frequencies: np.ndarray, condition: Any) -> None:
-    """Raise ValueError if a frequency that is a divisor is not above 0."""
+    """Raise ValueError if an estimated frequency by which others are divided is not positive.
+
+    condition: the condition on the users whose frequency is the divisor, for the error message.
+    """
     if not np.all(frequencies > 0):
         raise ValueError(
-            f"Frequencies among users by {condition!r} need an estimated frequency > 0 of these "
-            f"users, got {frequencies.min():.3g}. Apply Consistent() or LatentClasses() first, or "
-            "compute the frequency among all users."
+            f"The estimated frequency of the users with {condition!r} is {frequencies.min():.3g}, "
+            "so frequencies among these users cannot be computed. Apply Consistent() or "
+            "LatentClasses() first, or compute the frequency among all users."
         )

@@ -1,4 +1,8 @@
-"""Views (estimates of tables or parities from different users), and combinations of views."""
+"""Views, and tables that are computed from several views.
+
+A view is the raw estimate of one table, or of one parity of binary columns, from the users who were
+asked about it. Different views come from different users.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from ._plan import noise_per_dimension
 
 @dataclass(frozen=True, eq=False)
 class TableView(Tagged, tag="table-view"):
-    """The estimate from the users who were asked about a certain table or parity."""
+    """The raw estimate of one table or parity, from the users who were asked about it."""
 
     columns: Subset  # positions of the columns, rising
     # (n_cells,): raw estimates of the cells in C order, or of the two values of the parity.
@@ -36,26 +40,34 @@ class TableView(Tagged, tag="table-view"):
 
     @property
     def population_noise(self) -> Noise:
-        """The noise of the reports and of drawing this view's users from a population."""
+        """The noise of the reports, plus the error of sampling users from a population."""
         return self.noise.of_reports().of_population()
 
     @cached_property
     def variance(self) -> float:
-        """Variance per degree of freedom of the estimate, under uniform frequencies."""
+        """The variance of this estimate per degree of freedom, if all frequencies are equal."""
         size = len(self.values)
         return noise_per_dimension(self.total_variance, size) / float(self.noise.n_samples)
 
     def __check_state__(self) -> None:
         is_list = self.values.ndim == 1 and len(self.values) >= 2
         if not is_list or not 0 < self.total_variance < math.inf or np.ndim(self.noise.n_samples):
-            raise ValueError(f"a view of {self.values.shape} cells, of {self.noise!r:.80}")
+            raise ValueError(
+                "a view needs at least two cells, a positive total variance and one number of "
+                f"users, got cells of shape {self.values.shape}, the total variance "
+                f"{self.total_variance!r:.80} and the noise {self.noise!r:.80}"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in dict(vars(self)).items() if name != "variance"}
 
 
 def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Components:
-    """Return the least-squares components of all views."""
+    """Return the least-squares estimates of all components of tables, from all views.
+
+    `_components.py` defines components. A view is the raw estimate of a table or parity from the
+    users who were asked about it. sizes: number of categories of each column.
+    """
     columns = [view.columns for view in views]
     values = [view.values for view in views]
     if not views[0].is_parity:
@@ -67,10 +79,11 @@ def best_components(sizes: Sequence[int], views: Sequence[TableView]) -> Compone
 
 
 def parity_signs(order: int) -> np.ndarray:
-    """Return the sign of a coefficient in each cell of a table of binary columns.
+    """Return the contribution of a Fourier coefficient of 1 to each cell of a table.
 
+    The table has `order` binary columns. The contribution is `2 ** -order` if an even number of
+    columns has the second category in this cell, and minus this number otherwise.
     Shapes: -> (2 ** order,).
-    Plus or minus `2 ** -order`, by the parity of the cell.
     """
     return reduce(np.kron, [[0.5, -0.5]] * order, np.ones(1))
 
@@ -83,7 +96,14 @@ def combined_tables(
     n_users: int,
     caveats: tuple[str, ...] = (),
 ) -> dict[Any, FrequencyEstimate]:
-    """Return the best linear combinations of all views. A table without users has no rows."""
+    """Return a dict from names to the requested tables.
+
+    Each table is the best linear combination of all views. A view is the raw estimate of a table or
+    parity from the users who were asked about it. A table has no rows if the views do not determine
+    it.
+    wanted: for each name, the positions of the table's columns.
+    components: the components of the views, from `best_components`.
+    """
     covered = [
         columns for columns in wanted.values() if components.squared_error(columns) < math.inf
     ]
@@ -103,7 +123,11 @@ def combined_tables(
 
 @dataclass(eq=False)
 class TableLaw(Uncached, tag="table-law"):
-    """The noise of a table that is the best linear combination of independent views."""
+    """The noise of a table that is computed from several views.
+
+    A view is the raw estimate of a table or parity from the users who were asked about it. The
+    table is the best linear combination of the views, whose errors are independent.
+    """
 
     # An answer is a sum over the views, and its variance is the sum of the variances of the views.
     # These depend on the frequencies of the views' own cells, which the best tables provide.
@@ -129,25 +153,41 @@ class TableLaw(Uncached, tag="table-law"):
 
     def __check_state__(self) -> None:
         if self._n_users < 1 or self._components.sizes != self._sizes:
-            raise ValueError(f"a table of {self._n_users!r:.80} users, of other columns")
+            raise ValueError(
+                "a table needs at least one user and components for its own columns, got "
+                f"{self._n_users!r:.80} users and components for columns with "
+                f"{self._components.sizes!r:.80} categories instead of {self._sizes!r:.80}"
+            )
         for view in self._all_views:
             if len(view.values) != (2 if view.is_parity else self._n_cells(view.columns)):
-                raise ValueError(f"a view of {len(view.values)} cells on {view.columns!r:.80}")
+                raise ValueError(
+                    f"the view of the columns {view.columns!r:.80} has {len(view.values)} cells, "
+                    "which is not the number of combinations of the columns' categories"
+                )
         self._n_cells(self._table)
 
     @cached_property
     def null_variance(self) -> float:
-        """Variance of the estimate of a cell with frequency 0, the mean over cells."""
+        """The variance of a cell's estimate, as a mean over all cells of the table.
+
+        The noise model uses this mean as the variance of a cell with frequency 0.
+        """
         return self._components.squared_error(self._table) / self._n_cells(self._table)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each cell, of the shape of the frequencies."""
+        """Return the variance of the estimate of each cell, as an array like `frequencies`.
+
+        frequencies: true frequencies of the cells in the last axis.
+        """
         every = every_category(frequencies.shape[-1])
         each = np.reshape(frequencies, (-1, frequencies.shape[-1]))
         return np.reshape([self.covariance(f).variances(every) for f in each], frequencies.shape)
 
     def covariance(self, frequencies: np.ndarray) -> Covariances:
-        """Return the covariance of linear answers."""
+        """Return an object that computes covariances of linear queries on the table.
+
+        frequencies: the true frequencies of the cells.
+        """
         drawing = MULTINOMIAL.covariance(frequencies)
         summands = [(1.0, self._view_covariances), (-1 / self._n_users, drawing)]
         return Covariances(summands, single=lambda: self.variances(frequencies))
@@ -165,7 +205,10 @@ class TableLaw(Uncached, tag="table-law"):
 
     @cached_property
     def _views(self) -> list[TableView]:
-        """The views that contribute to the table."""
+        """The raw estimates (views) from which the table is computed.
+
+        They are the views that share at least one component with the table.
+        """
         within = set(self._table)
         return [
             view
@@ -178,7 +221,12 @@ class TableLaw(Uncached, tag="table-law"):
         return math.prod(self._sizes[j] for j in columns)
 
     def _shared_components(self, rows: np.ndarray, columns: Subset) -> dict[Subset, np.ndarray]:
-        """Return those components of rows (over the cells of `columns`) that the table has too."""
+        """Return those components of several tables over `columns` that this table also has.
+
+        `_components.py` defines components. rows: the cells of the tables, of shape (n_rows,
+        n_cells). Returns: a dict from the columns of each component to an array of the n_rows
+        components.
+        """
         cells = rows.reshape(-1, *(self._sizes[j] for j in columns))
         components = {}
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -190,7 +238,12 @@ class TableLaw(Uncached, tag="table-law"):
     def _transferred(
         self, components: dict[Subset, np.ndarray], columns: Subset, variance: float
     ) -> np.ndarray:
-        """Build rows over the cells of `columns` from components of another table."""
+        """Return weights of the cells of a table over `columns`, from the components of queries.
+
+        components: components of the queries' weights on another table, from `_shared_components`.
+        variance: the variance per degree of freedom of the view between the two tables.
+        Returns: an array of shape (n_queries, n_cells).
+        """
         shape = tuple(self._sizes[j] for j in columns)
         total = np.zeros(())
         for subset in subsets(tuple(j for j in columns if j in self._table)):
@@ -203,9 +256,11 @@ class TableLaw(Uncached, tag="table-law"):
         return np.broadcast_to(total, (len(total), *shape)).reshape(len(total), -1)
 
     def pull(self, rows: Any) -> list[np.ndarray]:
-        """Convert queries on the table into equivalent queries on the estimates of all views.
+        """Convert the weights of queries on the table to weights on the cells of each view.
 
-        Shapes: rows (n_queries, d) or (d,) -> (n_queries, n_cells) or (n_cells,).
+        The answer to a query is the weighted sum over the cells of all views. A view is the raw
+        estimate of a table or parity from the users who were asked about it.
+        Shapes: rows (n_queries, d) or (d,) -> for each view (n_queries, n_cells) or (n_cells,).
         """
         dense = rows.toarray() if sparse.issparse(rows) else rows
         components = self._shared_components(dense, self._table)
@@ -221,9 +276,9 @@ class TableLaw(Uncached, tag="table-law"):
         return answers
 
     def push(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the transpose of `pull` times a vector for each view.
+        """Multiply one vector for each view by the transpose of the map `pull`; return the sum.
 
-        Shapes: vectors (n_cells,) -> (d,).
+        Shapes: vectors (n_cells,) for each view -> (d,).
         """
         total = np.zeros(self._n_cells(self._table))
         for view, vector in zip(self._views, vectors, strict=True):

@@ -228,7 +228,7 @@ def test_what_has_no_known_noise_is_refused():
     for noise in (None, MODEL):
         with pytest.raises(ValueError, match="raw estimate, got an estimate .* by NormSub. Pass"):
             HeldOutSearch(noise=noise).fit(processed)
-    with pytest.raises(ValueError, match="one finite noise level"):
+    with pytest.raises(ValueError, match="one positive, finite noise level"):
         HeldOutSearch(noise=NoiseModel(0.5, 0.25, np.array([5, 5]))).fit(estimate)
     for wrong in ({"test_size": 0.0}, {"n_splits": 0}, {"min_z_score": -1.0}, {"noise": -0.1}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter"):

@@ -196,7 +196,7 @@ def test_candidates_may_be_pipelines_and_are_named_if_that_is_asked_for(search, 
 def test_refusals(search):
     estimate = an_estimate()
     for odd in (OLH(), NormSub, "NormSub", make_pipeline(OLH(), NormSub())):
-        with pytest.raises(TypeError, match=r"chooses among post-processors .* got"):
+        with pytest.raises(TypeError, match=r"(?s)got the candidate .* not an instance of a post"):
             clone(search).set_params(candidates=[Base(), odd]).fit(estimate)
     with pytest.raises(ValueError, match="at least one candidate"):
         clone(search).set_params(candidates=[]).fit(estimate)

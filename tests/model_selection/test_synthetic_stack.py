@@ -108,7 +108,7 @@ def test_stacks_close_a_pipeline_and_take_arrays():
     values = an_estimate().values
     stack = SyntheticStack(PAPERS, oracle=OLH(), n_samples=1000, n_repeats=2)
     assert type(stack.fit_transform(values)) is np.ndarray
-    with pytest.raises(ValueError, match="SyntheticStack needs the oracle of the estimate"):
+    with pytest.raises(ValueError, match="SyntheticStack needs the oracle and the number of users"):
         SyntheticStack(PAPERS).fit(values)
     with pytest.raises(ValueError, match="SyntheticStack needs a raw estimate"):
         SyntheticStack(PAPERS).fit(NormSub().fit_transform(an_estimate()))

@@ -402,11 +402,11 @@ def test_groups_may_be_given_in_several_ways(given):
         (["x", "y"], "queries are for 2 categories, but the estimate has 4"),
         (
             query_matrix([[1, 1, 0, 0], [1, 0, 1, 0]]),
-            "each category must occur in at most one group",
+            "each category may be in at most one group",
         ),
-        (query_matrix([[2, 1, 0, 0]]), "each category must occur in at most one group"),
-        (random_sets(0.5), "each category must occur in at most one group"),
-        (top_k(2), "groups must name their categories"),
+        (query_matrix([[2, 1, 0, 0]]), "each category may be in at most one group"),
+        (random_sets(0.5), "each category may be in at most one group"),
+        (top_k(2), "groups must list their categories"),
         (["x", None, "y", "z"], "missing label"),
     ],
 )

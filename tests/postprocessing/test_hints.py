@@ -156,13 +156,13 @@ def test_bad_questions():
     with pytest.raises(ValueError, match=r"top_k\(52\) needs at least 52 categories"):
         values(queries=top_k(52))
     with pytest.raises(
-        ValueError, match=r"answers top_k\(3\) by a common prior of all .* Leave out"
+        ValueError, match=r"cannot combine queries=top_k\(3\) with groups= .* Leave out"
     ):
         values(queries=top_k(3), groups=LABELS)
     for d in (3, 5, 51):  # also where the domain is too small for ranges
         small = OUE(1.0, categories=d, random_state=0).simulate(np.full(d, 1000))
         with pytest.raises(
-            ValueError, match=r"answers top_k\(2\) .* Leave out groups= and ordered="
+            ValueError, match=r"queries=top_k\(2\) .* Leave out groups= and ordered="
         ):
             EmpiricalBayes(queries=top_k(2), ordered=True).fit(small)
     with pytest.raises(ValueError, match="the estimate has"):

@@ -158,12 +158,12 @@ def test_one_number_of_users_per_row(post):
         alone = clone(post).set_params(noise=NoiseModel(0.5, 0.25, int(n)))
         np.testing.assert_array_equal(alone.fit_transform([row])[0], result)
     name = type(post).__name__
-    with pytest.raises(ValueError, match=rf"^{name} needs .* one per row \(3 rows\), got"):
+    with pytest.raises(ValueError, match=rf"^{name} needs .* one for each of the 3 rows, got"):
         post.fit(np.vstack([F3, F3[:1]]))
 
 
 def test_a_noise_level_of_zero_is_refused():
-    with pytest.raises(ValueError, match=r"BaseCut needs one finite noise level > 0"):
+    with pytest.raises(ValueError, match=r"BaseCut needs one positive, finite noise level"):
         BaseCut(noise=NoiseModel(0.5, 0.0, 100)).fit(F3)
 
 

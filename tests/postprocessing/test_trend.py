@@ -328,7 +328,7 @@ def test_missing_weeks_and_unequal_steps():
     np.testing.assert_allclose(Trend().fit(texts).frequencies_, apart.frequencies_)
     numbered = FrequencyEstimate(raw.values, range(D), raw.noise, row_names=kept)
     with pytest.raises(
-        ValueError, match=r"unequally spaced numbers. If .*times=estimate.row_names"
+        ValueError, match=r"unequally spaced numbers, got .*. If .*times=estimate.row_names"
     ):
         Trend().fit(numbered)
     np.testing.assert_allclose(
@@ -339,7 +339,7 @@ def test_missing_weeks_and_unequal_steps():
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (range(29), "needs 30 increasing times"),
+        (range(29), "needs 30 finite, increasing times"),
         ([*range(29), 3], "Sort the rows by time"),
         ([*range(29), 28], "Sort the rows by time"),
         ([*range(29), np.nan], "Sort the rows by time"),

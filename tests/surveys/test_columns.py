@@ -216,17 +216,17 @@ def test_values_that_are_refused_change_nothing(X, message):
         ({"domains": {"sex": 1, "age": 5}}, "in the column 'sex', needs at least 2 categories"),
         ({"domains": {"sex": "open"}}, "needs a list of categories"),
         ({"oracle": {"wage": GRR()}}, "got oracle for 'wage', which is not one of its columns"),
-        ({"oracle": {"age": 3}}, "an oracle for each column, got 3 for column 'age'"),
+        ({"oracle": {"age": 3}}, "an oracle for each column, got 3 for the column 'age'"),
         ({"oracle": "OLH"}, "'oracle' parameter"),
-        ({"weights": [1, 2]}, "weight > 0 for each of its 3 columns"),
-        ({"weights": {"age": 0}}, "weight > 0"),
+        ({"weights": [1, 2]}, "finite weight for each of its 3 columns"),
+        ({"weights": {"age": 0}}, "positive, finite weight"),
         ({"weights": {"wage": 1}}, "got weights for 'wage'"),
-        ({"weights": ["a", 1, 2]}, "weight > 0"),
+        ({"weights": ["a", 1, 2]}, "positive, finite weight"),
         ({"n_sampled": 0}, "'n_sampled' parameter"),
         ({"n_sampled": 1.5}, "'n_sampled' parameter"),
-        ({"n_sampled": 4}, "n_sampled=4 for 3 columns"),
+        ({"n_sampled": 4}, "n_sampled=4 of 3 columns"),
         ({"strategy": "join"}, "'strategy' parameter"),
-        ({"strategy": "split-budget", "n_sampled": 2}, "asks each user for all of their 3 columns"),
+        ({"strategy": "split-budget", "n_sampled": 2}, "asks each user for all 3 columns"),
         ({"strategy": "split-budget", "epsilon": 1e-20}, "must be large enough"),
         ({"n_sampled": "auto", "epsilon": 1e-25}, "must be large enough"),
         ({"epsilon": 0}, "'epsilon' parameter"),
@@ -349,13 +349,16 @@ def test_simulated_collections_are_like_real_ones(oracle):
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({"sex": [1, 1]}, "counts for each of its columns 'sex', 'age', 'state'"),
+        ({"sex": [1, 1]}, "counts must be a mapping with the keys 'sex', 'age', 'state'"),
         (
             {"sex": [1, 1], "age": [2] * 5, "state": [1] * 20},
             "same number of users in each column",
         ),
         ({"sex": [10, 10], "age": [4] * 4, "state": [1] * 20}, "one number for each of its 5"),
-        ({"sex": [1, 1], "age": [2, 0, 0, 0, 0], "state": [2] + [0] * 19}, "too few"),
+        (
+            {"sex": [1, 1], "age": [2, 0, 0, 0, 0], "state": [2] + [0] * 19},
+            "was asked for",
+        ),
     ],
 )
 def test_counts_that_are_refused(counts, message):
@@ -406,7 +409,7 @@ def test_every_post_processor_takes_a_set_part_by_part(post):
     assert same(fitted.transform(ESTIMATES), fitted.estimate_)
     assert same(clone(post).transform(ESTIMATES), fitted.estimate_)
     assert len(fitted.get_feature_names_out()) == 27
-    with pytest.raises(ValueError, match="got a set with 'wage'"):
+    with pytest.raises(ValueError, match="got a set with the estimate 'wage'"):
         fitted.transform(EstimateSet({"wage": ESTIMATES["age"]}))
     # Fitted to one estimate afterwards, it has forgotten the set.
     assert fitted.fit(ESTIMATES["age"]).frequencies_.shape == (5,)

@@ -321,7 +321,7 @@ def test_rows_are_fitted_apart_and_changed_estimates_refused(seed):
     both = SmoothMLE().fit(raw)
     assert both.penalty_.shape == both.curve_weight_.shape == (2,)
     np.testing.assert_allclose(both.frequencies_[1], SmoothMLE().fit(raw[1]).frequencies_)
-    with pytest.raises(ValueError, match="raw estimate of an oracle over a grid"):
+    with pytest.raises(ValueError, match="a raw estimate with known noise"):
         SmoothMLE().fit(NormSub().fit(raw).estimate_)
 
 

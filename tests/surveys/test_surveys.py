@@ -95,7 +95,7 @@ def test_a_search_on_the_shards_of_files(tmp_path):
     assert search.estimate_["state"].values.sum() == pytest.approx(1)
     grouped = estimate_by_group(survey(), TABLE, WEEKS)
     with pytest.raises(
-        ValueError, match="In the estimate named 'sex': .* needs one row of a raw estimate"
+        ValueError, match="In the estimate named 'sex': .* needs a raw estimate with one row"
     ):
         HeldOutSearch(method="shards").fit(grouped)
     by_noise = HeldOutSearch([Base(), NormSub()], n_splits=1).fit(grouped)
@@ -156,7 +156,7 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(groups=REGIONS).fit(ESTIMATES)
     with pytest.raises(ValueError, match=r"'sex', 'age', 'state', got the key 'region'"):
         EmpiricalBayes(queries={"region": top_k(2)}).transform(ESTIMATES)
-    with pytest.raises(ValueError, match="a mapping as ordered= is only for a set"):
+    with pytest.raises(ValueError, match="ordered= can only be a mapping for a set"):
         EmpiricalBayes(ordered={"age": True}).fit(ESTIMATES["age"])
     with pytest.raises(
         ValueError, match="In the estimate named 'age': The queries are for 2 categories"
@@ -274,7 +274,7 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            "oracles for one question",
+            "oracles for a single column",
             lambda: simulate_errors(survey(), NormSub(), TRUTH),
         ),
     ],

@@ -1,4 +1,4 @@
-"""EmpiricalBayes and NPMLE: posterior means under priors that are learned from the estimates."""
+"""EmpiricalBayes and NPMLE: posterior means under a prior that is learned from the estimates."""
 
 from .estimator import EmpiricalBayes
 from .priors import NPMLE

@@ -21,67 +21,73 @@ from .totals import GroupTotals, group_totals, grouped
 
 
 class EmpiricalBayes(LearnedPrior):
-    """Improve an estimate by a prior learned from its own values; try this post-processor first.
+    """Improve an estimate by a prior that is learned from the estimate; the best first choice.
 
-    Without parameters it suits any domain. Declare additional knowledge by parameters: `queries`
-    are the queries to answer (totals of groups, ranges, the most frequent categories), `groups` are
-    groups of categories that may have similar frequencies, and `ordered` means that neighboring
-    categories may have similar frequencies. The other parameters are for comparisons.
+    Without parameters, this post-processor suits any domain. Use the parameters if you know more
+    about the data. `queries` are the queries to answer, such as totals of groups, ranges or the
+    most frequent categories. `groups` are groups of categories with possibly similar frequencies.
+    `ordered` states that neighboring categories may have similar frequencies. The other parameters
+    are for comparisons of methods.
 
-    If there are many categories, their estimates together show the distribution of the frequencies,
-    which serves as the prior. The expected value of a category's frequency under this distribution,
-    given its own estimate, has the smallest expected squared error. Norm-Sub then makes the sum 1.
+    If there are many categories, their estimates together show how the true frequencies are
+    distributed. This distribution is the prior of every category. Each estimate becomes the
+    posterior mean of the category's frequency, which has the smallest expected squared error if
+    the prior is right. Afterwards Norm-Sub changes the sum to 1.
 
-    ``prior="g-model"`` is the prior of Efron: a log-spline with an atom at 0 [1]_.
-    ``prior="average"`` is unpublished. It averages priors by their likelihood: four log-polynomial
-    priors, which are fitted under the constraint that the frequencies sum to 1, the NPMLE, and
-    Gaussian priors for nearly equal frequencies
-    (:func:`~sklearn_ldp.postprocessing.average_prior`).
+    ``prior="g-model"`` is the prior of Efron: a log-spline with a point mass at 0 [1]_.
+    ``prior="average"`` is unpublished. It is an average of several priors, weighted by their
+    likelihoods: four log-polynomial priors, which are fitted under the constraint that the
+    frequencies sum to 1; the prior of :class:`NPMLE`; and Gaussian priors for nearly equal
+    frequencies (:func:`~sklearn_ldp.postprocessing.average_prior`).
 
     Parameters
     ----------
     simplex : bool, default=True
-        Whether Norm-Sub follows, so that the estimates sum to 1.
+        Whether to apply Norm-Sub to the posterior means, so that they sum to 1.
     prior : {"average", "g-model"}, default="average"
-        The kind of the prior. "g-model" is the published method, for comparisons with the default.
+        The method that learns the prior. "g-model" is the published method, for comparisons with
+        the default.
     groups : array-like of shape (d,), mapping, query set or list of groupings, default=None
-        The group of each category, such as the state of each city, if frequencies may differ from
-        group to group; or a list of several groupings. A pandas Series of labels, or a mapping, may
-        be in any order. If None, all categories have the same prior. For a set of estimates, a
-        mapping from the names of its estimates: ``{"state": regions}``. Unlike `queries`, this
-        parameter does not restrict the queries that the result is made for.
+        The group of each category, such as the state of each city, if frequencies may differ
+        between groups. A list of several such groupings is also possible. A pandas Series with the
+        categories as index, or a mapping from categories to groups, may be in any order. If None,
+        all categories have the same prior. For a set of estimates, pass a mapping from the names of
+        its estimates to groups, such as ``{"state": regions}``. The result suits all queries, not
+        only the totals of these groups.
     ordered : bool, mapping of bool or None, default=None
-        Whether the categories have an order along which frequencies may change slowly or from
-        range to range, such as ages or hours, as in ``estimate.categories``. If None, bins of
-        numbers (``Domain.bins``) and the levels of an ordered dtype have an order, unless the
-        queries ask for the most frequent categories. If False, the order of bins is ignored. For a
-        set of estimates, also a mapping from the names of its estimates: ``{"age": True}``.
+        Whether the order of ``estimate.categories`` is meaningful, as for ages or hours, so that
+        neighboring categories may have similar frequencies. If None, the order is used for bins of
+        numbers (``Domain.bins``) and for the categories of an ordered pandas dtype, unless the
+        queries ask for the most frequent categories. If False, the order is ignored. For a set of
+        estimates, a mapping from the names of its estimates to such values is also possible:
+        ``{"age": True}``.
     queries : query set, list, matrix of shape (n_queries, d) or None, default=None
         The queries to answer, see :mod:`sklearn_ldp.queries`. ``groups(labels)`` has the same
-        effect as the parameter `groups`, ``ranges(10)`` the effect of ``ordered=True``, and other
-        queries have the effect of None. With ``top_k(k)`` the values answer only this query (see
-        the notes), so a list cannot combine it with other queries. Groups reduce the error if their
-        frequencies differ. Otherwise they increase the error by 4 % on average, and by a fifth for
-        few groups of few reports. For a set of estimates, also a mapping from the names of its
-        estimates to queries.
+        effect as the parameter `groups`, and ``ranges(10)`` has the effect of ``ordered=True``.
+        With ``top_k(k)`` the result answers only this query (see the notes), so a list cannot
+        combine it with other queries. All other queries have no effect. Groups reduce the error if
+        frequencies differ between the groups. Otherwise they increase the error by 4 % on average,
+        and by 20 % for few groups with few reports. For a set of estimates, a mapping from the
+        names of its estimates to queries is also possible.
     %(noise)s
 
     Attributes
     ----------
     group_totals_ : list of GroupTotals
-        Only if there are groups or an order: for each grouping, the totals of its groups and the
-        weights of the raw totals, see :class:`~sklearn_ldp.postprocessing.GroupTotals`. The
-        groupings of an ordered domain are divisions into 5, 10, 20 .. 160 ranges.
+        Only defined if there are groups or an order. For each grouping, an object with the totals
+        of its groups and the weights of the raw totals, see
+        :class:`~sklearn_ldp.postprocessing.GroupTotals`. The groupings of an ordered domain are
+        divisions into 5, 10, 20, 40, 80 and 160 ranges, if there are enough categories.
     curve_weight_ : ndarray of shape (n_estimates,)
-        Only if the categories are ordered: the probability that the frequencies follow a smooth
-        curve, given that they depend on the order at all.
+        Only defined if the categories are ordered. The posterior probability that the frequencies
+        follow a smooth curve, under the condition that they depend on the order or on groups.
     prior_support_ : list of ndarray of shape (n_support,)
         For each row, the frequencies with a positive probability under its prior, in increasing
         order.
     prior_weights_ : list of ndarray of shape (n_support,)
-        For each row, the probabilities of these frequencies.
+        For each row, the prior probabilities of the frequencies in `prior_support_`.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Non-negative estimates that sum to 1, if `simplex`.
+        Posterior means. If `simplex` is True, they are not negative and sum to 1.
     %(fitted)s
 
     See Also
@@ -91,8 +97,9 @@ class EmpiricalBayes(LearnedPrior):
 
     Notes
     -----
-    The table shows the squared error over all categories, divided by the error of Bayes' rule with
-    the true prior, in 100 collections through OLH at epsilon 1. The average was designed on other
+    The table shows the mean squared error over all categories, divided by the error of Bayes' rule
+    with the true prior, in 100 collections through OLH at epsilon 1. The columns are the default
+    prior, the prior "g-model", and :class:`NPMLE`. The default prior was designed on other
     distributions (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four
     rows are real data.
 
@@ -103,7 +110,7 @@ class EmpiricalBayes(LearnedPrior):
     zipf 1.1                             1.04     1.04   1.11
     geometric .99                        1.03     1.03   1.03
     geometric .9                         1.05     1.05   1.25
-    100 equal ones, zeros                1.07     1.75   1.07
+    100 equal, others 0                  1.07     1.75   1.07
     beta(50, 2) (n 1e5, d 400)           1.09     1.08   1.11
     emoji (n 884,427, d 845)             1.02     1.03   1.07
     cities (n 612,404, d 915)            1.06     1.07   1.10
@@ -111,53 +118,59 @@ class EmpiricalBayes(LearnedPrior):
     Kosarak (n 36,682, d 17,034)         1.14     1.12   1.21
     ================================  =======  =======  =====
 
-    If all frequencies are equal, the errors of the three priors are 0.5e-8, 1.8e-8 and 0.9e-8
-    (PowerNS: 9.0e-8). The
-    noise is assumed to be independent between categories, and normal. If few reports support an
-    empty category (a skewness above .03), the noise has the distribution of the counts instead. The
-    spread of the posterior is not a confidence interval.
+    If all frequencies are equal, the mean squared errors of the three priors are 0.5e-8, 1.8e-8 and
+    0.9e-8 (PowerNS: 9.0e-8). The errors of different categories are assumed to be independent and
+    normal. If a category without users is supported by so few reports that its noise has a skewness
+    above 0.03, the exact distribution of the number of reports is used instead of the normal
+    distribution. The spread of the posterior is not a confidence interval.
 
-    **Few categories.** A handful of estimates cannot determine a prior. For up to 12 categories
-    with frequencies that sum to 1, ``prior="average"`` is a mixture of Dirichlet priors, from a
-    single answer of all users to equal answers, with exact posterior means. From 24 categories the
-    prior is learned, and between 12 and 24 both means are averaged. In 288 settings of 2 to 12
-    answers the error, relative to the better of the raw estimate and Norm-Sub, is .82 by geometric
-    mean, and at most 1.13 (``python -m benchmarks.accuracy.simple_questions``). If all frequencies
-    are exactly equal, the error is half the error of the better of the two, although a prior for
-    equal frequencies alone would be better still.
+    **Few categories.** A few estimates cannot determine a prior. For at most 12 categories whose
+    frequencies sum to 1, ``prior="average"`` is a fixed mixture of Dirichlet priors. They range
+    from the prior that all users have the same category to the prior that all categories are
+    equally frequent. The posterior means are exact. For at least 24 categories, the prior is
+    learned. Between 12 and 24 categories, the posterior means under the fixed and the learned prior
+    are averaged. In 288 settings of 2 to 12 categories, we divided the error of this class by the
+    error of the raw estimate or of Norm-Sub, whichever was smaller. The geometric mean of this
+    ratio is 0.82, and its maximum is 1.13 (``python -m benchmarks.accuracy.simple_questions``). If
+    all frequencies are exactly equal, the ratio is 0.5. A prior that contains only equal
+    frequencies would have an even smaller error in this case.
 
-    **Few reports.** If the mean frequency is less than half the noise level, "all are equal" is an
-    additional model, and the learned prior is averaged with it, because the largest of many
-    estimates looks like a truly large frequency. The prior odds of this model are the square of 10
-    / m, where m is the mean number of reports per category beyond the reports that support it by
-    chance. If the number of reports by chance has a variance v above 600, the odds are multiplied
-    by the square of 600 / v, so large collections keep their prior. A 200th of these odds belongs
-    to the model that a single category is more frequent and all others are equal. A category that
-    is only slightly more frequent is missed: in 4 of 144 collections with few reports the error is
-    over 5 % above the error of NormSub, by a factor of at most 1.45 (``python -m
-    benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** With few reports per category, the largest of many estimates looks like a large
+    frequency although it is only noise. Therefore, if the mean frequency is less than half the
+    noise level, the learned prior is averaged with the model that all frequencies are equal. The
+    prior odds of this model are the square of 10 / m. Here m is the mean number of reports that
+    support a category, minus the number that supports a category without users by chance. Let v be
+    the variance of the number of reports by chance. If v exceeds 600, the odds are multiplied by
+    the square of 600 / v, so that the learned prior is hardly changed for large collections. One
+    200th of these odds belongs to the model that one category is more frequent and all others are
+    equally frequent. A category that is only slightly more frequent is not detected. In 4 of 144
+    collections with few reports, the error is over 5 % larger than the error of NormSub, by a
+    factor of up to 1.45 (``python -m benchmarks.accuracy._weak_frequencies``).
 
-    **Order.** Two kinds of models are weighted by their likelihood: priors of 5, 10, 20 .. 160
-    ranges, which differ like priors of groups, and a smooth curve, with a Gaussian prior for its
-    cosine waves. If the order does not help, the common prior of all categories is used.
+    **Order.** Two types of models are weighted by their likelihood. In the first type, the domain
+    is divided into 5, 10, 20, 40, 80 or 160 ranges, and the priors of the ranges differ like the
+    priors of groups. In the second type, the frequencies follow a smooth curve, which is a sum of
+    cosine waves with Gaussian priors. If the order does not help, the common prior of all
+    categories is used.
 
-    **The most frequent.** With ``queries=top_k(k)`` the value of a category is its expected
-    frequency *if it is among the k largest*: above the threshold over which k categories are
-    expected. Methods that shrink every estimate are too low for these categories. The values answer
-    this query only, on average over these k categories. They do not sum to 1, and the values of
-    other categories have no meaning. If the estimates are nearly as likely (within a factor of 20)
-    if no frequency exceeds the k-th largest of the prior, the result is the usual posterior mean.
-    The error of a single collection can be large. With 300 or 1,000 users per category the error
-    for the ten most frequent is .9 times the error of the best of 12 methods in hindsight by
-    geometric mean, but 4.5 times in the worst of 96 settings through GRR, and 2.8 times through
-    OLH.
+    **The most frequent categories.** With ``queries=top_k(k)`` the value of a category is its
+    expected frequency *under the condition that it is among the k largest*: that its frequency
+    exceeds a threshold that k categories are expected to exceed. Methods that shrink every estimate
+    underestimate these categories. The values answer only this query, on average over the k
+    categories. They do not sum to 1, and the values of other categories have no meaning. The
+    condition is left out if the estimates hardly show which categories are the largest. This is
+    the case if the estimates are nearly as likely (within a factor of 20) under a prior without
+    frequencies above the k-th largest. The error of a single collection can be large. With 300 or
+    1,000 users per category, we divided the error for the ten most frequent categories by the
+    error of the method that was the best of 12 in each setting. The geometric mean of this ratio is
+    0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8 with OLH.
 
-    **Cost.** Seconds of CPU per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
-    100,000 and a million users): .007 to .025; with ``top_k(10)`` up to .22, with 20 groups .02 to
-    .29, with ``ranges(10)`` .03 to 1.6 (1,024 categories at epsilon 4 are the slowest).
+    **Cost.** CPU seconds per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
+    100,000 and one million users): 0.007 to 0.025; with ``top_k(10)`` up to 0.22; with 20 groups
+    0.02 to 0.29; with ``ranges(10)`` 0.03 to 1.6 (1,024 categories at epsilon 4 are the slowest).
 
-    The methods for few categories, few reports, groups, an order and the most frequent are
-    unpublished.
+    The methods for few categories, few reports, groups, an order, and the most frequent categories
+    are unpublished.
 
     References
     ----------
@@ -174,7 +187,7 @@ class EmpiricalBayes(LearnedPrior):
     >>> bayes.frequencies_[[0, 1, 98, 99]].round(3)
     array([0.212, 0.203, 0.001, 0.001])
 
-    No user is in the west. Declared queries improve the totals:
+    No user is in the west. If the queries are passed as a parameter, the totals are more accurate:
 
     >>> from sklearn_ldp.queries import groups
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
@@ -245,12 +258,16 @@ class EmpiricalBayes(LearnedPrior):
         return True
 
     def _hints(self, estimate: FrequencyEstimate, use_bins: bool = True) -> QueryHints:
-        """Return what parameters and queries declare: groups, an order, or a number for top_k."""
+        """Return the groups, the order and the k of `top_k` that the parameters specify.
+
+        use_bins: Whether to use the order of an ordered domain, such as bins of numbers, if the
+        parameter `ordered` is None.
+        """
         name = type(self).__name__
         if isinstance(self.ordered, Mapping):
             raise ValueError(
-                f"{name}: a mapping as ordered= is only for a set of estimates, but got a single "
-                "estimate. Pass ordered=True, False or None."
+                f"{name}: ordered= can only be a mapping for a set of estimates, got the mapping "
+                f"{self.ordered!r} for a single estimate. Pass ordered=True, False or None."
             )
         partitions, ordered, top = QueryHints.of(self.queries, estimate, name)
         if self.groups is not None:
@@ -266,8 +283,8 @@ class EmpiricalBayes(LearnedPrior):
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
-                f"{name} answers {self.queries!r} by a common prior of all categories, without "
-                "groups or an order. Leave out groups= and ordered=, or pass top_k to a separate "
-                f"{name}."
+                f"{name} cannot combine queries={self.queries!r} with groups= or ordered=, because "
+                "it answers top_k by one common prior of all categories. Leave out groups= and "
+                f"ordered=, or use a separate {name} for top_k."
             )
         return QueryHints(partitions, ordered, top)

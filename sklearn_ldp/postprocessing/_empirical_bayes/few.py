@@ -1,4 +1,4 @@
-"""EmpiricalBayes for few categories, whose prior is fixed and not learned from estimates."""
+"""EmpiricalBayes for few categories: the prior is fixed instead of learned from the estimates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _MOST_GROWTH = 1000.0  # of the variance, up to frequency 1; if it grows more, n
 
 
 class FewRow(NamedTuple):
-    """The posterior of a row of few categories, under the fixed Dirichlet priors."""
+    """The posterior of one row of an estimate with few categories, under fixed Dirichlet priors.
+
+    frequencies: the posterior in units of the noise level `std`. share: the weight of this
+    posterior, if it is averaged with the posterior under a learned prior.
+    """
 
     frequencies: FewFrequencies
     std: float  # the unit of the frequencies
@@ -36,7 +40,10 @@ class FewRow(NamedTuple):
     def row(
         self, values: np.ndarray, noise: Noise, sample: Sample, learned: LearnedRow | None
     ) -> LearnedRow:
-        """Return the average of this posterior and the posterior under a learned prior, if any."""
+        """Return the weighted average of this posterior and the posterior under a learned prior.
+
+        learned: the result under the learned prior, or None to use this posterior only.
+        """
         weights = self.frequencies.marginal_prior(sample.theta, sample.top)
         means = self.std * self.frequencies.means
         if learned is not None:
@@ -47,9 +54,11 @@ class FewRow(NamedTuple):
 
 
 def few_categories_row(values: np.ndarray, noise: Noise) -> FewRow | None:
-    """Return the posterior of a row that sums to 1 under the fixed priors; None if d is large.
+    """Return the posterior of one row under the fixed Dirichlet priors.
 
-    Shapes: values (d,).
+    Return None if the priors do not apply: if there are 24 or more categories, fewer than 2, or
+    practically no noise.
+    values: the row, of shape (d,), whose frequencies sum to 1.
     """
     d = len(values)
     share = float(np.clip((_LEARNED - d) / (_LEARNED - _GIVEN), 0, 1))

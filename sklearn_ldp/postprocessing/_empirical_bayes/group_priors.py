@@ -1,15 +1,19 @@
-"""Priors of groups, and priors along an order, learned from the estimates.
+"""Priors that differ between groups of categories or along an order, learned from the estimates.
 
-All quantities are in units of the noise, as in `_core/numerics/deconvolution.py`. The prior of a
-group is a member of a family: the frequencies of the learned prior are multiplied by a factor, and
-its weights are tilted along a direction. All groups together show how much groups differ, and the
-result averages over this quantity. The method is unpublished; the tilt comes from g-modeling, the
-factor from scale families of priors.
+All frequencies are divided by the noise level, as in `_core/numerics/deconvolution.py`. There is
+one common prior of all categories. The prior of a group is derived from the common prior by two
+coordinates, which belong to two directions. One direction multiplies the frequencies of the prior
+by a factor. Every other direction tilts the prior: it multiplies the prior probabilities by the
+exponential of a coordinate times a function of the frequency. Each pair of directions is a family.
+The coordinates of a group have a prior whose standard deviation, the spread, describes how much
+groups differ. All groups together show which spreads are likely, and the result is averaged over
+the spreads. The method is unpublished. The tilts come from g-modeling, and the factor comes from
+scale families of priors.
 
-Frequencies along an order may also follow a smooth curve, with a Gaussian prior for its waves, the
-components of the cosine transform, in which the noise stays independent. The variances of the waves
-decrease with their number. Amplitude, length and smoothness of this decrease are averaged by their
-evidence.
+Frequencies along an order may also follow a smooth curve. The curve is a sum of waves, which are
+the components of the discrete cosine transform, so the noise of different waves is independent. The
+waves have Gaussian priors, whose variances decrease with the number of the wave. The amplitude, the
+length and the smoothness of this decrease are averaged, weighted by their likelihoods.
 """
 
 from __future__ import annotations
@@ -49,18 +53,17 @@ _MOST_WAVES = 4096  # shorter waves hardly change the sum over a range
 # -- a curve ----------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The fit of a smooth curve to the estimates."""
+    """A smooth curve that is fitted to the estimates of ordered categories."""
 
     means: np.ndarray  # (d,): posterior means, which may be negative
     log_likelihood: float  # logarithm of the joint density of the estimates, as in `Estimates`
     wave_variances: np.ndarray  # (d,): posterior variance of each wave
 
     def variances(self, partition: Partition) -> np.ndarray:
-        """Return posterior variances of the sums over groups.
+        """Return the posterior variance of each group's total frequency, of shape (n_groups,).
 
-        Shapes: -> (n_groups,).
-        The result is exact for groups that are ranges. For other groups, the errors of their
-        members are treated as independent.
+        The variance is exact if each group is a range of consecutive categories. For other groups,
+        the errors of the group's categories are assumed to be independent.
         """
         d = len(self.means)
         sizes = partition.sizes()
@@ -73,12 +76,14 @@ class Curve:
 
 
 def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
-    """Return the fit of a smooth curve to ordered estimates.
+    """Fit a smooth curve to the estimates of ordered categories.
 
-    Shapes: z (d,).
-    z: the estimates, in the order of the categories; at least `FEWEST`.
-    The variances of single estimates are replaced by their mean. The prior variance of wave j
-    is proportional to `1 / (1 + (j / j_0)**power)`.
+    z: the estimates, divided by the noise level, in the order of the categories, of shape (d,). At
+    least `FEWEST` categories are needed.
+    growth: how much the variance of an estimate grows with the frequency.
+    total: the known sum of the frequencies, divided by the noise level.
+    The variances of single estimates are replaced by their mean. The prior variance of wave j is
+    proportional to `1 / (1 + (j / j_0)**power)`.
     """
     d = len(z)
     mean = total / d
@@ -102,14 +107,22 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
 
 
 def _wave_cells(d: int) -> np.ndarray:
-    """Divide the d waves into cells, which grow beyond 256; return the first wave of each."""
+    """Divide the d waves into blocks of consecutive waves, and return the first wave of each block.
+
+    The first 256 waves have a block of their own. The later blocks become longer and longer.
+    """
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
     return np.r_[np.arange(min(d, _EXACT)), later[later < d]]
 
 
 def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.ndarray:
-    """Return prior variances of waves, for each pair of spread and length of a curve."""
+    """Return the prior variances of the waves, of shape (n_spreads * n_lengths, n_blocks).
+
+    Each row belongs to one pair of an amplitude (spread) and a length of the curve.
+    number: mean wave number of each block. counts: number of waves in each block.
+    power: the power with which the variances decrease.
+    """
     d = counts.sum() + 1
     first = 2.0 ** np.arange(0, np.log2(d) - 0.5)
     shape = 1 / (1 + (number / first[:, None]) ** power)
@@ -119,24 +132,41 @@ def _wave_variances(number: np.ndarray, counts: np.ndarray, power: float) -> np.
 
 # -- groups -----------------------------------------------------------------------------------
 def _size(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the direction that makes members of a group larger or smaller."""
+    """Return a number from 0 to 1 for each frequency theta, which increases with the frequency.
+
+    A coordinate times these numbers is added to the logarithms of prior probabilities. The
+    frequencies of a group thereby become larger or smaller. top: the largest frequency.
+    """
     return np.arcsinh(np.clip(theta, 0, top)) / np.arcsinh(top)
 
 
 def _nonempty(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the direction that changes how many members of a group are not empty."""
+    """Return 1 for each frequency theta that is not practically 0, and 0 for all others.
+
+    A coordinate times these numbers is added to the logarithms of prior probabilities. This changes
+    how many categories of a group have users.
+    """
     return (theta > _EMPTY).astype(np.float64)
 
 
 def _middle(theta: np.ndarray, top: float) -> np.ndarray:
-    """Return the direction that changes how many members are neither empty nor very large."""
+    """Return a number from 0 to 1 for each frequency theta, which is largest in the middle.
+
+    A coordinate times these numbers is added to the logarithms of prior probabilities. This changes
+    how many categories of a group are neither empty nor very frequent.
+    """
     t = _size(theta, top)
     return 4 * t * (1 - t)
 
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """One way in which the priors of groups may differ: possible sizes, and their spreads."""
+    """One way in which the priors of groups may differ from the common prior of all categories.
+
+    A number, the coordinate of a group, describes how much the prior of this group differs.
+    `coordinates` are the possible values. `spreads` are the possible standard deviations of the
+    coordinates of all groups.
+    """
 
     # A coordinate times `column` is added to the logarithms of a prior's weights. If there is no
     # column, a coordinate is the logarithm of a factor of the frequencies.
@@ -146,27 +176,37 @@ class _Direction:
     column: Callable[[np.ndarray, float], np.ndarray] | None = None
 
     def tilts(self, theta: np.ndarray, top: float) -> np.ndarray:
-        """Return the log factor of each prior weight, of shape (n_theta, n_coordinates)."""
+        """Return the logarithms of the factors by which the prior probabilities are multiplied.
+
+        The factors depend on the frequency and on the coordinate of the group.
+        Shapes: theta (n_theta,) -> (n_theta, n_coordinates).
+        theta: the frequencies of the prior. top: the largest frequency.
+        """
         column = np.zeros(len(theta)) if self.column is None else self.column(theta, top)
         return np.multiply.outer(column, self.coordinates)
 
     def priors(self) -> np.ndarray:
-        """Return the distribution of a group's coordinate for each spread; the first row has none.
+        """Return the prior probabilities of a group's coordinate, for each spread.
 
         Shapes: -> (1 + n_spreads, n_coordinates).
+        In the first row, groups do not differ, so the coordinate 0 has the probability 1.
         """
         density = np.exp(-0.5 * (self.coordinates / self.spreads[:, None]) ** 2)
         density *= np.gradient(self.coordinates)
         return np.vstack([self.coordinates == 0, density / density.sum(axis=1, keepdims=True)])
 
     def log_weights(self) -> np.ndarray:
-        """Return log prior probabilities: of no difference between groups, then of each spread."""
+        """Return the logarithms of the prior probabilities of the rows of `priors()`.
+
+        The first is the probability that groups do not differ. Then follow the spreads.
+        Shapes: -> (1 + n_spreads,).
+        """
         n = len(self.spreads)
         return np.log(np.r_[_EVEN, np.full(n, (1 - _EVEN) / n)])
 
 
 def _both_ways(*steps: float) -> np.ndarray:
-    """Return the steps with both signs and 0, in increasing order."""
+    """Return an increasing array of the negative steps, 0 and the positive steps."""
     return np.concatenate([-np.array(steps[::-1]), [0.0], steps])
 
 
@@ -179,7 +219,11 @@ _FAMILIES = ((_FACTOR, _SHARE), (_FACTOR, _SHAPE), (_SIZE, _SHAPE))
 
 @dataclass(frozen=True, eq=False)
 class GroupFit:
-    """The fit of priors for groups to the estimates."""
+    """The result of `fit_groups`.
+
+    It contains the posterior means under priors that may differ between groups, the posterior
+    variances of the groups' totals, and the weights of the models.
+    """
 
     means: np.ndarray  # (d,): posterior means
     # (n_groups,): for each partition, posterior variances of the sums over its groups.
@@ -195,7 +239,11 @@ class GroupFit:
 
 
 class _Expert(NamedTuple):
-    """The fit of one family of priors to one partition of the categories into groups."""
+    """The result of one family of priors for one partition of the categories into groups.
+
+    means (d,): posterior means of the categories. variances (n_groups,): posterior variances of the
+    groups' totals. log_evidence: logarithm of the Bayes factor for groups that differ.
+    """
 
     means: np.ndarray
     variances: np.ndarray
@@ -203,7 +251,11 @@ class _Expert(NamedTuple):
 
 
 class Estimates:
-    """The estimates and their common prior, tabulated on nodes so that group priors are fast."""
+    """The estimates, and the likelihoods that all priors of groups need.
+
+    The likelihoods are computed for a few observations, the nodes. Results for estimates between
+    two nodes are interpolated, which is much faster.
+    """
 
     # z (d,): the estimates.
     # theta, weights (n_grid,): the common prior on its whole grid; frequencies without weight
@@ -240,7 +292,11 @@ class Estimates:
         self.far_variances = np.maximum(1 + growth * self.far, 0)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
-        """Return the matrix that turns values at nodes into sums over each group's near members."""
+        """Return a sparse matrix of shape (n_groups, n_nodes).
+
+        The product of this matrix and the values of a function at the nodes is, for each group, the
+        sum of the interpolated function over the group's estimates up to `_NEAR` noise levels.
+        """
         rows = partition.codes[self.is_near]
         weights = np.concatenate([1 - self._beyond, self._beyond])
         places = np.concatenate([self._place, self._place + 1])
@@ -248,7 +304,12 @@ class Estimates:
         return sparse.csr_array((weights, (np.concatenate([rows, rows]), places)), shape=shape)
 
     def interpolated(self, at_nodes: np.ndarray, partition: Partition) -> np.ndarray:
-        """Interpolate posterior means of all categories from each group's means at the nodes."""
+        """Return the posterior means of all categories, of shape (d,), by interpolation.
+
+        at_nodes: the posterior means of an observation at each node under the prior of each group,
+        of shape (n_nodes, n_groups). For estimates above `_NEAR` noise levels, the means under the
+        common prior are returned.
+        """
         result = self.means.copy()
         group = partition.codes[self.is_near]
         low = at_nodes[self._place, group]
@@ -257,11 +318,14 @@ class Estimates:
         return result
 
     def far_members(self, partition: Partition) -> Partition:
-        """Return the partition of the far estimates (those above `_NEAR`); groups may be empty."""
+        """Return the groups of the estimates above `_NEAR` noise levels, as a Partition.
+
+        A group of this partition may be empty.
+        """
         return Partition(partition.codes[~self.is_near], partition.names)
 
     def log_likelihood(self) -> float:
-        """Return the logarithm of the joint density of all estimates under the common prior."""
+        """Return the logarithm of the density of all estimates if all categories have one prior."""
         log = (self.moments(self.weights[:, None])[0] + self._tops)[:, 0]
         near = log[self._place] + self._beyond * (log[self._place + 1] - log[self._place])
         # A concave function lies above its chords; over many estimates that adds up.
@@ -272,10 +336,12 @@ class Estimates:
         return float(near.sum() + logsumexp(far, axis=1).sum())
 
     def moments(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what an observation at each node would imply under each prior.
+        """Return three results for an observation at each node under each prior.
 
+        Nodes are the observations for which the likelihoods were computed.
         Shapes: priors (n_grid, n_priors) -> three arrays, each (n_nodes, n_priors).
-        Returns: log marginal density, posterior mean and posterior variance.
+        Returns: the logarithm of the marginal density of the observation, and the mean and the
+        variance of the posterior.
         """
         products = self._powers @ priors[: self._powers.shape[1]]
         density, mean, square = products.reshape(3, len(self._tops), -1)
@@ -286,7 +352,10 @@ class Estimates:
 
     @cached_property
     def multiplied(self) -> np.ndarray:
-        """For each factor, return the prior whose small frequencies are multiplied by it."""
+        """Return the common prior with its small frequencies multiplied by each possible factor.
+
+        Shapes: -> (n_grid, n_factors). Each column contains the probabilities of one prior.
+        """
         # A frequency between two points of the grid is divided between them, which keeps the mean.
         # Large frequencies stay, because there the grid has only the points that large estimates
         # need.
@@ -306,7 +375,12 @@ class Estimates:
 
 
 def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return nodes, the node below each estimate, and the weight of the next node."""
+    """Return points (nodes) from which functions of the estimates z are linearly interpolated.
+
+    Returns: the nodes, of shape (n_nodes,); for each estimate the index of the largest node that is
+    not above it, of shape (n,); and the weight of the next node in the interpolation, of shape
+    (n,).
+    """
     lattice = np.floor(z / _CELL)
     first = lattice.min(initial=0)
     last = lattice.max(initial=0) + 1
@@ -320,7 +394,11 @@ def _nodes(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fit_groups(
     estimates: Estimates, partitions: list[Partition], curve: Curve | None = None
 ) -> GroupFit:
-    """Fit priors of groups; average the posterior means over families and partitions."""
+    """Fit priors that may differ between groups, and return the averaged posterior means.
+
+    Each family of priors is fitted to each partition of the categories into groups. The posterior
+    means of all these fits, and of the curve, are averaged with their posterior probabilities.
+    """
     # curve: the fit of a smooth curve, if the categories are ordered.
     pairs = [(p, estimates.at_nodes(p)) for p in partitions]
     experts = [[_fit(estimates, p, sums, *family) for family in _FAMILIES] for p, sums in pairs]
@@ -352,7 +430,13 @@ def fit_groups(
 def _weights(
     estimates: Estimates, experts: list[list[_Expert]], curve: Curve | None
 ) -> tuple[np.ndarray, float, float]:
-    """Return the weights of all fits and of the curve, and the log evidence of a difference."""
+    """Return the posterior probabilities of all fits and of the curve, if frequencies differ.
+
+    experts: for each partition, the fit of each family.
+    Returns: the probabilities of the fits, of shape (n_partitions, n_families); the probability of
+    the curve; and the logarithm of the Bayes factor for the model that groups differ or that
+    frequencies follow a curve, against the common prior.
+    """
     scores = np.array([[expert.log_evidence for expert in row] for row in experts])
     scores = scores.reshape(len(experts), len(_FAMILIES)) - np.log(max(scores.size, 1))
     curve_score = -np.inf
@@ -377,7 +461,10 @@ def _weights(
 def _spread(
     partition: Partition, parts: list, weights: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """Return the variance of each group's sum, averaged over several fits."""
+    """Return the posterior variance of each group's total, averaged over several fits.
+
+    weights: the weight of each fit. means: the averaged posterior means of the categories.
+    """
     # parts: for each weight, variances of the sums, and posterior means.
     center = partition.sums(means)
     squares = [variances + (partition.sums(own) - center) ** 2 for variances, own in parts]
@@ -387,7 +474,10 @@ def _spread(
 
 
 def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
-    """Reduce the variances of the groups' sums, because the sum of all frequencies is known."""
+    """Reduce the variances of the groups' totals, because the sum of all totals is known.
+
+    variances: variances without this knowledge, of shape (n_groups,), like the result.
+    """
     return variances * (1 - partition.sizes() / len(partition.codes))
 
 
@@ -400,7 +490,10 @@ def _with_known_sum(partition: Partition, variances: np.ndarray) -> np.ndarray:
 def _fit(
     estimates: Estimates, partition: Partition, sums: Any, first: _Direction, second: _Direction
 ) -> _Expert:
-    """Fit priors that differ between the groups of a partition in two directions."""
+    """Fit one family of priors, with the directions `first` and `second`, to one partition.
+
+    The priors of the groups may differ in both directions.
+    """
     # sums: matrix of shape (g, n_nodes) from `Estimates.at_nodes`.
     priors, log_totals = _tilted_priors(estimates, first, second)
     log_marginal, mean, variance = estimates.moments(priors)  # each (n_nodes, s * t)
@@ -420,8 +513,10 @@ def _fit(
 def _tilted_priors(
     estimates: Estimates, first: _Direction, second: _Direction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the prior for each pair of coordinates, and the log of its sum before scaling.
+    """Return the prior of a group for each pair of its coordinates in two directions.
 
+    The top of this file defines coordinates and directions. The tilted probabilities of each prior
+    are divided by their sum. The logarithms of these sums are the second result.
     Shapes: -> priors (n_grid, s * t), logarithms (s, t).
     """
     theta = estimates.theta
@@ -449,10 +544,13 @@ def _with_far_members(
     first: _Direction,
     second: _Direction,
 ) -> np.ndarray:
-    """Add the log likelihood of the far members to the log likelihood of the near members.
+    """Return the log-likelihood of all estimates of each group, for each pair of coordinates.
 
+    The top of this file defines coordinates.
+    near: the log-likelihood of the estimates up to `_NEAR` noise levels. The log-likelihood of the
+    larger estimates is added. A large estimate nearly equals its frequency, so its likelihood
+    changes by the same factor as the prior probability of this frequency.
     Shapes: near (g, s, t), log_totals (s, t) -> (g, s, t).
-    A far estimate nearly equals its frequency, so a change of the prior multiplies its density.
     """
     far = estimates.far_members(partition)
     top = estimates.theta[-1]
@@ -465,8 +563,10 @@ def _with_far_members(
 def _posterior(
     log_likelihood: np.ndarray, first: _Direction, second: _Direction
 ) -> tuple[np.ndarray, float]:
-    """Return each group's distribution of coordinates, and the log evidence that groups differ.
+    """Return the posterior probabilities of each group's coordinates, and a log Bayes factor.
 
+    The top of this file defines coordinates. The Bayes factor compares the model that groups differ
+    with the model that groups do not differ.
     Shapes: log_likelihood (g, s, t) -> (g, s, t).
     """
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=(1, 2), keepdims=True))

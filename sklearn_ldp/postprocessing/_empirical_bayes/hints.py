@@ -1,4 +1,4 @@
-"""What parameters and queries declare for a prior: groups, an order, or `top_k`."""
+"""The groups, the order and the k of `top_k` that parameters and queries specify for a prior."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Grouping: TypeAlias = Column | Mapping[Any, Any] | QuerySet | Sequence[Any]
 
 
 class Partition(NamedTuple):
-    """Disjoint groups that contain all categories."""
+    """Disjoint groups of categories, such that each category belongs to exactly one group."""
 
     codes: np.ndarray  # (d,): the group of each category
     names: list  # the names of the groups, which are not empty
@@ -34,22 +34,26 @@ class Partition(NamedTuple):
         return np.bincount(self.codes, weights=values, minlength=len(self.names))
 
     def rows(self) -> sparse.csr_array:
-        """Return the 0/1 matrix of shape (n_groups, d) whose queries are the totals of groups."""
+        """Return the sparse 0/1 matrix of the queries for the totals, of shape (n_groups, d).
+
+        An entry is 1 if the category (column) belongs to the group (row).
+        """
         d = len(self.codes)
         shape = (len(self.names), d)
         return sparse.csr_array((np.ones(d), (self.codes, np.arange(d))), shape=shape)
 
     def sizes(self) -> np.ndarray:
-        """Return the number of categories of each group."""
+        """Return the number of categories in each group, of shape (n_groups,)."""
         return np.bincount(self.codes, minlength=len(self.names))
 
 
 def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partition]:
-    """Convert a parameter `groups` to partitions of the categories.
+    """Convert a parameter `groups` to a list of partitions of the categories.
 
-    Shapes: groups (d,), categories (d,).
-    groups: labels of the categories, or disjoint groups of them. Categories outside the
-    groups of a query set form an additional group.
+    groups: one grouping, or a list of several groupings. A grouping is an array with the group of
+    each category, a mapping from categories to groups, or a query set of disjoint groups.
+    Categories that are in no group of a query set form an additional group.
+    categories: the categories, of shape (d,). name: class name of the caller, for error messages.
     """
     first = groups[0] if isinstance(groups, list | tuple) and len(groups) else None
     are_several = isinstance(first, list | np.ndarray | Mapping | QuerySet)
@@ -59,7 +63,10 @@ def as_partitions(groups: Any, categories: np.ndarray, name: str) -> list[Partit
 
 
 def are_disjoint(matrix: sparse.csr_array) -> bool:
-    """Return whether each query is the total of a group, and no groups overlap."""
+    """Return whether each row of `matrix` sums a group of categories, and the groups are disjoint.
+
+    matrix: queries, of shape (n_queries, d).
+    """
     return bool(np.all(matrix.data == 1)) and len(np.unique(matrix.indices)) == matrix.nnz
 
 
@@ -68,14 +75,16 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     d = len(categories)
     if query_set.depends_on_truth:
         raise ValueError(
-            f"{name}: groups must name their categories, got {query_set!r}. Pass "
-            "groups(labels) with one label per category, or a list of several such groups."
+            f"{name}: groups must list their categories, but the categories of {query_set!r} "
+            "depend on the true frequencies. Pass groups(labels) with one label per category, or a "
+            "list of several such query sets."
         )
     matrix = query_set.aligned(categories).matrix(d)
     if not are_disjoint(matrix):
         raise ValueError(
-            f"{name}: each category must occur in at most one group, got {query_set!r}. Pass "
-            "groups(labels) with one label per category, or a list of several such groups."
+            f"{name}: each query must be the total of a group, and each category may be in at most "
+            f"one group, got {query_set!r}. Pass groups(labels) with one label per category, or a "
+            "list of several such query sets."
         )
     codes = np.full(d, matrix.shape[0])
     columns = matrix.tocoo()
@@ -86,12 +95,13 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
 
 
 def range_partitions(categories: np.ndarray) -> list[Partition]:
-    """Return divisions of an ordered domain into ranges of nearly equal numbers of categories.
+    """Return several divisions of an ordered domain into ranges of nearly equal length.
 
-    Shapes: categories (d,).
-    categories: the domain, in its order.
-    Returns: one partition per number of ranges (5, 10, 20 .. 160, as far as d allows). The name of
-    a range is the pair of its first and last category. If d is very small, the list is empty.
+    categories: the categories in their order, of shape (d,).
+    Returns: a list of partitions into 5, 10, 20, 40, 80 and 160 ranges. Numbers of ranges that
+    would have fewer than 3 categories per range are left out. For 6 to 14 categories there is one
+    partition into 2 ranges, and for fewer categories the list is empty. The name of a range is the
+    pair of its first and its last category.
     """
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
@@ -107,7 +117,11 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
 
 
 def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
-    """Split 0/1 queries into matrices whose rows do not overlap; return [] if impossible."""
+    """Distribute the rows of a matrix of queries over several matrices without overlapping rows.
+
+    Two rows overlap if both contain the same category. Return the list of the matrices. Return an
+    empty list if more than `_MOST_PARTITIONS` matrices would be needed, or if a weight is not 1.
+    """
     if not np.all(matrix.data == 1):
         return []
     if are_disjoint(matrix):
@@ -126,7 +140,11 @@ def _disjoint_sets(matrix: sparse.csr_array) -> list[sparse.csr_array]:
 
 
 class QueryHints(NamedTuple):
-    """What queries declare for a prior: groups, an order, or a number of largest frequencies."""
+    """The information that queries contain for the choice of a prior.
+
+    partitions: divisions of the categories into groups whose frequencies may differ.
+    ordered: whether neighboring categories may have similar frequencies. top: the k of `top_k`.
+    """
 
     partitions: list[Partition]  # groups in which frequencies may differ
     ordered: bool  # whether neighboring categories may have similar frequencies
@@ -134,9 +152,10 @@ class QueryHints(NamedTuple):
 
     @classmethod
     def of(cls, queries: Any, estimate: FrequencyEstimate, name: str) -> QueryHints:
-        """Return what a parameter `queries` declares about an estimate.
+        """Return the information that a parameter `queries` contains for the prior of an estimate.
 
-        Shapes: queries (n_queries, d).
+        queries: a query set, a list of query sets, a matrix of shape (n_queries, d), or None.
+        name: class name of the caller, for error messages.
         """
         categories = estimate.categories
         d = len(categories)

@@ -1,4 +1,4 @@
-"""Posterior means for the query `top_k`: frequencies of the most frequent categories."""
+"""Posterior means of the most frequent categories, for the query `top_k`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ _Block = tuple[slice, np.ndarray, np.ndarray]
 
 
 def top_values(row: LearnedRow, k: int, simplex: bool) -> np.ndarray:
-    """Return the expected frequency of each category, given that it is among the k largest.
+    """Return the expected frequency of each category if it is among the k largest, of shape (d,).
 
-    Shapes: -> (d,).
-    Returns: the expected frequencies. They are the usual posterior means, without the condition, if
-    the estimates hardly show which categories are the largest. This is the case if the estimates
-    are nearly as likely under a prior without frequencies above its k-th largest.
+    If the estimates hardly show which categories are the largest, the result is the usual posterior
+    mean without this condition. This is the case if the estimates are nearly as likely under a
+    prior that contains no frequencies above the k-th largest.
     """
     # The condition is that the frequency exceeds a threshold, over which k categories are expected.
     theta = row.support / row.sample.std
@@ -56,7 +55,11 @@ def top_values(row: LearnedRow, k: int, simplex: bool) -> np.ndarray:
 def _evidence_above(
     prior: np.ndarray, cap: int, blocks: Iterable[_Block], counts: np.ndarray
 ) -> float:
-    """Return the log likelihood ratio of the prior to the prior cut off at its index `cap`."""
+    """Return the logarithm of the likelihood ratio of two priors.
+
+    The first is `prior`. In the second, all frequencies above the frequency with the index `cap`
+    are replaced by the frequency with this index.
+    """
     capped = np.where(np.arange(len(prior)) <= cap, prior, 0)
     capped[cap] = prior[cap:].sum()
     return sum(
@@ -66,7 +69,10 @@ def _evidence_above(
 
 
 def _blocks(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], Iterable[_Block]]:
-    """Return a function that returns the blocks; they are kept if they fit into memory."""
+    """Return a function that returns an iterable of the blocks of `_likelihoods`.
+
+    If all blocks fit into memory, they are computed once, otherwise in each call.
+    """
     if len(z) * len(theta) > _KEPT:
         return lambda: _likelihoods(row, z, theta)
     blocks = list(_likelihoods(row, z, theta))
@@ -74,7 +80,12 @@ def _blocks(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Callable[[], I
 
 
 def _likelihoods(row: LearnedRow, z: np.ndarray, theta: np.ndarray) -> Iterator[_Block]:
-    """Yield blocks of estimates: their slice, likelihoods, and densities under the prior."""
+    """Yield the likelihoods of the estimates z in blocks of limited size.
+
+    z: distinct estimates. theta: frequencies of the prior. Both are divided by the noise level.
+    Each block contains a slice of z, the likelihoods of these estimates at each frequency, of shape
+    (n_block, n_theta), and their marginal densities under the prior, of shape (n_block,).
+    """
     step = max(_AT_ONCE // len(theta), 1)
     for start in range(0, len(z), step):
         rows = slice(start, start + step)

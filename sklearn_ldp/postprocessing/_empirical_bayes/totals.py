@@ -1,4 +1,4 @@
-"""Totals of groups in EmpiricalBayes: averages of the raw and the model's totals."""
+"""The totals of groups in EmpiricalBayes: weighted averages of the raw totals and model totals."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ class GroupTotals:
     names : list of length n_groups
         The names of the groups.
     raw : ndarray of shape (n_estimates, n_groups)
-        Totals of the raw estimate, shifted to the sum 1 (Norm).
+        Totals of the raw estimate after Norm, which adds the same amount to all categories so that
+        they sum to 1.
     common : ndarray of shape (n_estimates, n_groups)
-        Totals of the estimate under the common prior of all categories.
+        Totals of the estimate if all categories have a common prior.
     totals : ndarray of shape (n_estimates, n_groups)
         Totals of the final estimate.
     log_evidence : ndarray of shape (n_estimates,)
-        Logarithm of the Bayes factor for the model that groups differ, against the model that they
-        do not differ.
+        Logarithm of the Bayes factor for the model that groups differ, against the model that
+        groups do not differ.
     share : ndarray of shape (n_estimates,)
-        Weight of the estimate under priors that differ between groups. The estimate under the
-        common prior has the weight 1 - share.
+        In the final estimate, the weight of the estimate under priors that differ between groups.
+        The estimate under the common prior has the weight 1 - share.
     probability : ndarray of shape (n_estimates,)
-        Probability that the groups of this grouping differ, given that the groups of some grouping
-        differ or frequencies follow a smooth curve. With the probabilities of the other groupings
-        and the curve it sums to 1.
+        Posterior probability that the groups of this grouping differ, under the condition that the
+        groups of some grouping differ or that the frequencies follow a smooth curve. The
+        probabilities of all groupings and of the curve sum to 1.
     raw_weights : ndarray of shape (n_estimates, n_groups)
-        Weight w of the totals from the raw estimate in the final totals. The totals of the model
-        have the weight 1 - w.
+        In the final totals, the weight w of the totals that are computed from the raw totals alone.
+        The totals of the model have the weight 1 - w.
     """
 
     names: list[Any]
@@ -74,17 +75,18 @@ class GroupTotals:
     raw_weights: np.ndarray
 
     def to_frame(self, row: int = 0) -> DataFrame:
-        """Return the totals of one estimate as a pandas DataFrame.
+        """Return the totals of one row of the estimate as a pandas DataFrame.
 
         Parameters
         ----------
         row : int, default=0
-            Index of the estimate.
+            Index of the row of the estimate.
 
         Returns
         -------
         pandas.DataFrame
-            One row per group, with the columns raw, common, totals and raw_weight.
+            One row per group, with the columns raw, common, totals and raw_weight. The columns have
+            the same meaning as the attributes of this class.
 
         Raises
         ------
@@ -99,7 +101,12 @@ class GroupTotals:
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The result for one row with groups or an order: estimates, their fit, and weights."""
+    """The result of EmpiricalBayes with groups or an order, for one row of the estimate.
+
+    raw, common, values (d,): the raw estimate after Norm, the estimate under the common prior, and
+    the final estimate. fit: the fit of the groups' priors. raw_weights: for each partition, the
+    weights of the raw totals in the final totals, of shape (n_groups,).
+    """
 
     raw: np.ndarray
     common: np.ndarray
@@ -109,7 +116,11 @@ class Grouped:
 
 
 def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
-    """Improve one row by priors of groups and, if ordered, by a smooth curve."""
+    """Improve one row by priors that differ between groups and, if `ordered`, by a smooth curve.
+
+    row: the row, with the common prior of all categories. Returns: the improved estimate, as an
+    instance of Grouped.
+    """
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
     theta, prior = row.sample.whole_prior(row.weights)
@@ -139,7 +150,10 @@ def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex
 
 
 def group_totals(partition: Partition, place: int, rows: list[Grouped]) -> GroupTotals:
-    """Collect the totals of a partition's groups from the results of all rows."""
+    """Return the totals of one partition's groups, from the results of all rows.
+
+    place: index of the partition in the results.
+    """
     return GroupTotals(
         names=partition.names,
         raw=np.array([partition.sums(row.raw) for row in rows]),
@@ -159,12 +173,14 @@ def shrunken_totals(
     variances: np.ndarray,
     posterior_variances: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Average the raw and the processed totals of groups; return these, and the raw weights.
+    """Return weighted averages of the raw and the processed totals of groups, and the raw weights.
 
     Shapes: raw (d,), processed (d,), variances (n_groups,), posterior_variances (n_groups,)
     -> (n_groups,), (n_groups,).
     raw: raw estimate that sums to 1.
-    processed: processed estimate that sums to 1.
+    processed: post-processed estimate that sums to 1.
+    variances: variances of the raw totals.
+    posterior_variances: variances of the totals under the model of the post-processor.
     """
     # The raw total of a group differs from the processed total by chance, with a variance that
     # follows from the model, or because the model lacks a common effect of the group's members.
@@ -196,13 +212,14 @@ def shrunken_totals(
 
 
 def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.ndarray:
-    """Improve the raw totals of groups without using the categories within groups.
+    """Improve the raw totals of groups without using the estimates of single categories.
 
     Shapes: totals (n_groups,), sizes (n_groups,) -> (n_groups,).
-    totals: raw totals, with the sum 1.
+    totals: raw totals, which sum to 1.
+    sizes: number of categories in each group.
     variance: the sum of the variances of the raw totals.
-    Returns: posterior means under Dirichlet priors of the totals; for many groups, or groups of
-    very different sizes, the raw totals.
+    Returns: the posterior means of the totals under Dirichlet priors. If there are many groups, or
+    groups of very different sizes, return the raw totals.
     """
     parts = sizes / sizes.sum()
     if len(sizes) > _MOST_GROUPS or sizes.max() > _MOST_RATIO * sizes.min():
@@ -216,12 +233,13 @@ def totals_alone(totals: np.ndarray, sizes: np.ndarray, variance: float) -> np.n
 def total_variances(
     noise: Noise, partitions: list[Partition], frequencies: np.ndarray
 ) -> list[np.ndarray]:
-    """Return, for each partition, the variances of its groups' totals in a raw estimate (Norm).
+    """Return, for each partition, the variances of its groups' totals in a raw estimate after Norm.
 
-    Shapes: frequencies (d,) -> a list of (n_groups,).
-    Exact variances of a mechanism with covariances are slow. In large domains, only a few groups
-    have exact variances. For the other groups, the variances without covariances are multiplied by
-    the ratio of exact to approximate variances in the few groups.
+    Shapes: frequencies (d,) -> a list of arrays (n_groups,), one for each partition.
+    Exact variances include the covariances of the categories and are slow to compute. In large
+    domains, they are computed for a few groups only. For all groups of such a partition, the
+    variances without covariances are then multiplied by a common factor: the ratio of the exact
+    variances to the variances without covariances in the few groups.
     """
     d = len(frequencies)
     chosen = []
@@ -246,12 +264,12 @@ def total_variances(
 
 
 def with_totals(values: np.ndarray, partition: Partition, totals: np.ndarray) -> np.ndarray:
-    """Apply Norm-Sub within each group, so that the values have the given totals.
+    """Apply Norm-Sub within each group, so that the values of each group sum to its given total.
 
     Shapes: values (d,), totals (n_groups,) -> (d,).
-    values: non-negative values.
-    totals: non-negative totals.
-    This is Michelot's projection: it sets members to 0 until all remaining members are positive.
+    values: non-negative values of the categories.
+    totals: non-negative totals of the groups.
+    This is Michelot's projection: it sets values to 0 until all remaining values are positive.
     """
     stays = np.ones(len(values), dtype=bool)
     # Ends: each pass removes at least one member.

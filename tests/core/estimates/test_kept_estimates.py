@@ -533,7 +533,7 @@ def test_a_design_of_a_file_has_probabilities(path):
         change_array(arrays, "channel", header, "response-design", lambda x: x * np.inf)
 
     forge(path, change)
-    with pytest.raises(ValueError, match="needs a matrix of probabilities"):
+    with pytest.raises(ValueError, match="The matrix of the design .* is not valid"):
         load_estimate(path)
 
 
