@@ -418,7 +418,9 @@ def test_without_held_out_users_there_is_no_row():
 def test_what_is_not_detected_is_left_out_and_marked():
     """Of twelve strings that are kept, nobody has six or more: this fails by chance in 5 %."""
     fitted = oracle(n_found=12).fit(WORDS, sample_weight=COUNTS)
-    with pytest.warns(UserWarning, match=r"looked for 12 strings and leaves out \d.* about 0.0"):
+    with pytest.warns(
+        UserWarning, match=r"searched for 12 strings, and the estimate omits \d.* about 0.0"
+    ):
         estimate = fitted.estimate_
     assert fitted.estimate_ is estimate  # which warns no more
     kept = fitted.found_
