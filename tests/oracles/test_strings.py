@@ -156,7 +156,7 @@ def test_the_public_code():
     )
 
 
-@pytest.mark.filterwarnings("ignore:StringOracle looked for")
+@pytest.mark.filterwarnings("ignore:StringOracle searched for")
 def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
     """The last digits of the longer one are part of a letter, so both are called "ab"."""
     code = {"a": 100, "b": 100, "": 100, **dict.fromkeys("cdefghijklmnopqrstuv", 1)}
