@@ -220,7 +220,7 @@ def test_bad_strings_are_refused_and_not_shown(values, words):
         ({"max_length": 0}, "StringOracle needs max_length"),
         ({"n_found": 0}, "n_found"),
         ({"expected_n_users": 0}, "expected_n_users"),
-        ({"hash_range": 6}, "no field of 6"),
+        ({"hash_range": 6}, "no finite field with 6"),
         ({"alphabet": Domain.strings(code=SKEWED, max_digits=9)}, "needs hash_range="),
         ({"epsilon": 1e-30}, "epsilon"),
     ],
