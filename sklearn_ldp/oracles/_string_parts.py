@@ -148,7 +148,8 @@ class PrefixHash(LinearHash):
         """Return, for each tally (row) and each code, the number of reports that support the code.
 
         A report supports a code (an integer that stands for a prefix) if its function maps the code
-        to the reported value. Shapes: tallies (m, tally_size), codes (n,) -> (m, n).
+        to the reported value.
+        Shapes: tallies (m, tally_size), codes (n,) -> (m, n).
         """
         functions = np.arange(self.n_functions)
         values = (self.hash(functions, code) for code in codes[:, None])

@@ -423,7 +423,8 @@ class Coins:
         Independent bits are kept with the probability `Start.chances`, which depends on the number
         of members among the first items. The probability is proportional to the number of subsets
         of the last items that complete the size, weighted by their probability under independent
-        bits. So all subsets of the size are equally likely. Shapes: -> (n, n_bytes), packed bits.
+        bits. So all subsets of the size are equally likely.
+        Shapes: -> (n, n_bytes), packed bits.
         """
         first, n_missing = start.n_first // 8, n
         kept_starts, left = [], []

@@ -84,8 +84,8 @@ def check_total(n_users: int, name: str) -> None:
     """
     if n_users > MAX_USERS:
         raise ValueError(
-            f"{name} must add up to at most 2**53 users, got {n_users:,} users. Pass numbers of "
-            "users, not ids or hashes."
+            f"{name} must add up to at most 2**53 users, so that all sums are exact, got "
+            f"{n_users:,}. Check that these are numbers of users, not ids or hashes."
         )
 
 

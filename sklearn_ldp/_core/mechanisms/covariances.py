@@ -77,8 +77,8 @@ class _DrawnCovariance(Covariance):
     def _residuals(self, rows: Any) -> np.ndarray:
         """Return, for each simulated report and each query, the answer minus its expected value.
 
-        The answer is computed from the single report. Shapes: rows (n_queries, d) -> (n_reports,
-        n_queries).
+        The answer is computed from the single report.
+        Shapes: rows (n_queries, d) -> (n_reports, n_queries).
         """
         rows = sparse.csr_array(rows)
         channel = self.law

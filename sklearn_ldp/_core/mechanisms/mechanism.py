@@ -74,7 +74,8 @@ def counted_by_group(
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each group that occurs, with the number of occurrences of each code in this group.
 
-    `groups` contains the group of each code. Shapes: codes (n,), groups (n,) -> (n_codes,).
+    `groups` contains the group of each code.
+    Shapes: codes (n,), groups (n,) -> (n_codes,).
     """
     if not groups.size:
         return
@@ -383,9 +384,7 @@ class Mechanism(Uncached, ABC):
             may check more. The message states the reason.
         """
         if tallies.min(initial=0) < 0:
-            raise ValueError(
-                f"one of its counts is {tallies.min()}, but counts must not be negative"
-            )
+            raise ValueError(f"one of its counts is {tallies.min()}, expected no negative count")
         if tallies[sizes == 0].any():
             raise ValueError("it has counts above 0 for a number of 0 reports")
         if self.tally_sum is None:

@@ -21,7 +21,8 @@ _FEW_ROWS = 64  # this number of rows is unpacked: 48 to 96 are equally fast (20
 def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the bits at some positions of each row of packed bits, as booleans.
 
-    `codes` contains the positions. Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
+    `codes` contains the positions.
+    Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
     """
     places = np.asarray(codes)
     return (packed[:, places >> 3] & (128 >> (places & 7))) != 0
@@ -30,8 +31,8 @@ def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
 def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> np.ndarray:
     """Set one bit in each row of packed bits, and return the previous values of these bits.
 
-    `codes` contains the position of the bit in each row. Shapes: packed (n, n_bytes), codes (n,),
-    bits (n,) -> (n,).
+    `codes` contains the position of the bit in each row.
+    Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
     """
     rows = np.arange(len(codes))
     places = codes >> 3

@@ -328,7 +328,7 @@ class Protocol(Uncached):
         except MemoryError:
             raise MemoryError(
                 f"{len(codes):,} reports of {self.name} for {self.domain.size:,} categories "
-                "do not fit in memory. Pass the users in smaller batches, or use OLH, whose "
+                "do not fit in memory. Pass the users in batches, or use OLH, whose "
                 "report needs a few bytes for any number of categories."
             ) from None
 
@@ -395,8 +395,8 @@ class Protocol(Uncached):
                     warn_once(text, UserWarning, f"totals of {self.name}")
         except ValueError as error:
             raise ValueError(
-                f"{self.name} cannot have made these reports: {error}. None of the reports was "
-                f"counted. Pass reports from {self.name}.privatize with the same epsilon and "
+                f"{self.name} cannot have made these reports: {error}. The batch is refused "
+                f"as a whole. Pass reports from {self.name}.privatize with the same epsilon and "
                 "categories."
             ) from None
         return checked

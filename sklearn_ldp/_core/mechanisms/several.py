@@ -116,7 +116,8 @@ class Views(Tagged, tag="views"):
         """Return, for each record, the code that one of the views computes from it.
 
         A record contains the codes of a user's columns. `views` contains the number of the view for
-        each record. Shapes: records (n, n_columns), views (n,) -> (n,), int64.
+        each record.
+        Shapes: records (n, n_columns), views (n,) -> (n,), int64.
         """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))

@@ -177,10 +177,11 @@ def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Multiply densities by ``exp(-tilt * away)``, such that the expected sum is near the known
     sum.
 
-    Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,). log: the logarithms of the
-    densities. away: the distance of each point from the center of its frequency, in steps. Given
-    the sum, these factors do not change the posterior. Return the tilted densities, scaled to the
-    sum 1, and the logarithm of their scale factors.
+    Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
+    log: the logarithms of the densities.
+    away: the distance of each point from the center of its frequency, in steps.
+    Given the sum, these factors do not change the posterior. Return the tilted densities, scaled to
+    the sum 1, and the logarithm of their scale factors.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST

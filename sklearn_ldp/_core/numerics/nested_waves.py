@@ -14,9 +14,9 @@ def nested_waves(n: int) -> tuple[np.ndarray, np.ndarray]:
     that divide n. The sums over all blocks of one width depend only on the basis functions that are
     constant on these blocks.
 
-    Shapes: -> (n, n), (n,). Returns: the basis, one function per row; and for each function, the
-    largest width of blocks on which it is constant. The first function is constant everywhere, with
-    the width n.
+    Shapes: -> (n, n), (n,).
+    Returns: the basis, one function per row; and for each function, the largest width of blocks on
+    which it is constant. The first function is constant everywhere, with the width n.
     """
     widths = [1]
     # Ends: because the width doubles, and stays below n.

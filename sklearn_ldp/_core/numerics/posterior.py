@@ -76,10 +76,11 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
     """Return a few counts (nodes), their log masses and weights, which replace a sum over all
     counts.
 
-    Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,). std: standard deviation, in counts, of a normal
-    density by which the prior is multiplied. If infinite, the sum is over the prior only. lowest,
-    highest: bounds on the center of this density, which are used if `std` is finite. within: the
-    first and the last count to use; if None, all counts of the prior.
+    Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
+    std: standard deviation, in counts, of a normal density by which the prior is multiplied. If
+    infinite, the sum is over the prior only.
+    lowest, highest: bounds on the center of this density, which are used if `std` is finite.
+    within: the first and the last count to use. If None, all counts of the prior.
     """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
@@ -389,8 +390,9 @@ class Cells:
         each row.
 
         The sums of a smooth function over the counts of each row are ``of_values @ function(ends) +
-        of_slopes @ derivative(ends)``, with one sum per row. Shapes: row (n_counts,), the row of
-        each count -> (n_ends,), and two matrices (n_rows, n_ends).
+        of_slopes @ derivative(ends)``, with one sum per row.
+        Shapes: row (n_counts,), the row of each count -> (n_ends,), and two matrices (n_rows,
+        n_ends).
         """
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)

@@ -207,10 +207,13 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
     """Return the square wave channel: outputs near the input are E times as likely as other
     outputs.
 
-    Shapes: -> (d + 2 w, d). n_inputs: number d of inputs, in order. Returns: the channel. Output y
-    is near input x if `x <= y <= x + 2 w`; w is `wave_width` in units of inputs. [1] Z. Li, T.
-    Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical distributions under local
-    differential privacy", SIGMOD 2020, :doi:`10.1145/3318464.3389700`.
+    Shapes: -> (d + 2 w, d).
+    n_inputs: number d of inputs, in order.
+    Returns: the channel. Output y is near input x if `x <= y <= x + 2 w`; w is `wave_width` in
+    units of inputs.
+    [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
+    distributions under local differential privacy", SIGMOD 2020,
+    :doi:`10.1145/3318464.3389700`.
     """
     width = 2 * math.floor(wave_width(epsilon) * n_inputs)
     offset = np.arange(n_inputs + width)[:, None] - np.arange(n_inputs)
@@ -280,9 +283,11 @@ def optimised_channel(
     """Search for a channel that satisfies epsilon, with a small variance of the answers to given
     queries.
 
-    Shapes: gram (d, d), starts (m, d) -> (m, d). gram: the inner products W'W of the queries.
-    starts: matrices with which the search begins. Returns: the best channel of the search. If
-    epsilon is so small that rounding errors hide it, the outputs do not distinguish all inputs.
+    Shapes: gram (d, d), starts (m, d) -> (m, d).
+    gram: the inner products W'W of the queries.
+    starts: matrices with which the search begins.
+    Returns: the best channel of the search. If epsilon is so small that rounding errors hide it,
+    the outputs do not distinguish all inputs.
     """
     # The problem is not convex, so the result depends on the start. Several starts, each with a
     # fixed seed, run for a quarter of the steps. The best is then improved further.
@@ -317,8 +322,9 @@ def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> 
 
     If there are more than `n_outputs` such sets, use only some of them, which are nearly as good.
 
-    Shapes: -> (m, d). size: number of inputs in each set. With the best size, no channel has a
-    smaller sum of variances.
+    Shapes: -> (m, d).
+    size: number of inputs in each set. With the best size, no channel has a smaller sum of
+    variances.
     """
     # If there are more sets than outputs, the outputs are all shifts of a few sets. The variances
     # depend only on the power spectrum of these sets, and a flatter spectrum is better. Members

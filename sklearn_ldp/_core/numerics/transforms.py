@@ -314,10 +314,11 @@ class LinearFunctions:
         """Return, for each function except 0, the sum of the weights of the vectors that it maps to
         0.
 
-        Shapes: weights (..., n) -> (..., n_functions - 1). weights: the weights of n vectors, which
-        are the vectors of the first n functions except 0. All other vectors have weight 0. In the
-        computation all multiples c v get the weight of v. For a character chi of the field, the sum
-        of chi(c <a, v>) over all c except 0 is g - 1 if <a, v> = 0, and otherwise -1.
+        Shapes: weights (..., n) -> (..., n_functions - 1).
+        weights: the weights of n vectors, which are the vectors of the first n functions except 0.
+        All other vectors have weight 0.
+        In the computation all multiples c v get the weight of v. For a character chi of the field,
+        the sum of chi(c <a, v>) over all c except 0 is g - 1 if <a, v> = 0, and otherwise -1.
         """
         # Only one of each set of multiples has a weight: the vector with the leading digit 1. The
         # vectors are in order.
