@@ -616,12 +616,12 @@ def _mean_weights(ends: np.ndarray, is_whole: bool) -> _Weights:
 
 
 def is_mean(name: Any) -> bool:
-    """Return whether the name of a query is the name that the query set `mean` gives to its query."""
+    """Return whether the name of a query is the name of the query of `mean`."""
     return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
 class _Rectangles(QuerySet):
-    """Queries for rectangles of a grid of two numbers: each is a range of each of the two numbers."""
+    """Queries for rectangles of a grid of two numbers. A rectangle is a range of each number."""
 
     ordered = True
 
