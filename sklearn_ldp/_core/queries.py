@@ -94,8 +94,8 @@ class Answers(NDArrayOperatorsMixin):
             raise AttributeError(name)
         if not hasattr(self.values, name):
             raise AttributeError(
-                f"Answers has no attribute {name!r}, and neither have arrays. Use an attribute of "
-                "NumPy arrays, or `names`."
+                f"Neither Answers nor NumPy arrays have an attribute {name!r}. Use `names`, or an "
+                "attribute of arrays."
             )
         return getattr(self.values, name)
 
@@ -165,7 +165,7 @@ class Answers(NDArrayOperatorsMixin):
         Returns
         -------
         pandas.Series
-            One number per query, indexed by the names.
+            One answer per query, with the names of the queries as index.
 
         Raises
         ------

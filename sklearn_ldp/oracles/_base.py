@@ -243,7 +243,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
 
     @property
     def frequencies_(self) -> np.ndarray:
-        """Unbiased estimates of the frequencies, of shape (d,)."""
+        """Unbiased estimates of the frequencies of the categories, of shape (d,)."""
         state = self._fitted("frequencies_")
         return state.mechanism.estimate_decoded(*state.decoded)[0][0]
 

@@ -35,7 +35,7 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """Return one oracle of each kind with this epsilon and without categories.
+    """Return the oracles from which `best_oracle` chooses, with this epsilon and no categories.
 
     The list is cached, so callers must not change these oracles.
     """

@@ -101,7 +101,7 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
     @property
     def n_blocks_(self) -> int:
-        """The number B of blocks."""
+        """The number of Hadamard matrices (blocks) on the diagonal of the matrix."""
         return self._fitted("n_blocks_").mechanism.n_blocks
 
     def _make_mechanism(self, domain):
@@ -259,7 +259,8 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def blocks(self) -> np.ndarray:
-        """The block of each category."""
+        """For each category, the number of the block to which the category is assigned, of shape
+        (d,)."""
         return np.arange(self.n_categories) % self.n_blocks
 
     @property

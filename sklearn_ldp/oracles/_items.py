@@ -105,8 +105,8 @@ def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
         "The variance of a sum over several items cannot be computed, because it depends on how "
         "many users have two of these items, and reports do not reveal this. Query single items. "
-        "To estimate groups of items, collect with another ItemOracle whose categories are the "
-        "groups, where a user has each group that contains one of the user's items."
+        "To estimate groups of items, collect with another ItemOracle: its categories are the "
+        "groups, and a user has each group that contains one of the user's items."
     )
 
 

@@ -152,7 +152,7 @@ class OLH(BaseOracle, tag="olh"):
 
     @property
     def hash_range_(self) -> int:
-        """The number g of hash values."""
+        """The number of possible hash values."""
         return self._fitted("hash_range_").mechanism.configuration["hash_range"]
 
     def _takes_open_domain(self):
@@ -236,8 +236,11 @@ def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
 
 
 def best_field_order(epsilon: float) -> int:
-    """Return the order of the finite field for `OLH`: the size next to ``exp(epsilon) + 1`` with
-    the smallest variance."""
+    """Return the best number of elements of the finite field for `OLH`.
+
+    It is one of the two possible numbers next to ``exp(epsilon) + 1``, the one with the smaller
+    variance.
+    """
     orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
     return min(orders, key=lambda g: hash_variance(g, epsilon))
 
@@ -504,13 +507,23 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
 
     def _spread(self, weights):
-        """Return, for each report, the sum of the weights of the categories that it supports."""
+        """Return, for each report, the sum of the weights of the categories that the report
+        supports.
+
+        `weights` contains one weight per category. A report supports a category if its function
+        maps the category to the reported value.
+        """
         vector_weights = np.zeros((*weights.shape[:-1], self.n_vectors))
         vector_weights[..., self.vectors] = weights
         return self.functions.spread(vector_weights).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
-        """Return, for each category, the sum of the weights of the reports that support it."""
+        """Return, for each category, the sum of the weights of the reports that support the
+        category.
+
+        `weights` contains one weight per report. A report supports a category if its function maps
+        the category to the reported value.
+        """
         table = weights.reshape(1, self.n_functions, self.field.order)
         return self.functions.gather(table)[0, self.vectors]
 
@@ -620,7 +633,7 @@ def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n cells uniformly; return, for each cell, how often it was drawn."""
+    """Draw n integers below `n_cells` uniformly; return how often each was drawn."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
     total = np.zeros(n_cells, dtype=np.int64)

@@ -108,7 +108,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
     @property
     def field_order_(self) -> int:
-        """The number g of elements of the field."""
+        """The number of elements of the finite field."""
         return self._fitted("field_order_").mechanism.field.order
 
     def _make_mechanism(self, domain):

@@ -120,7 +120,7 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
 
     @property
     def subset_size_(self) -> int:
-        """Size w of the reported sets."""
+        """Number of categories in each reported set."""
         return self._fitted("subset_size_").mechanism.size
 
     def _make_mechanism(self, domain):

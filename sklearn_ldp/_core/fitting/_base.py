@@ -413,7 +413,7 @@ class BaseCollector(
         """
         if other is self:
             raise ValueError(
-                f"{self._name}.merge got the same {self._name} object, whose reports would count "
+                f"{self._name}.merge got the same {self._name} object, so its reports would count "
                 f"twice. Pass the {self._name} of another server."
             )
         if not isinstance(other, BaseCollector):

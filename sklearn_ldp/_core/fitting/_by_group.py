@@ -101,7 +101,7 @@ def estimate_by_group(
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]
         raise ValueError(
             f"estimate_by_group got groups without users: {empty}. Remove the rows of these "
-            "groups, whose sample_weight is 0."
+            "groups: their sample_weight is 0."
         )
     decoded: Any = None
     # As many groups at a time as fit in memory; of each step only the decoded tallies are kept.

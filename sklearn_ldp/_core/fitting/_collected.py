@@ -195,7 +195,7 @@ class Collected(Uncached):
         return replace(self, counts=counts, is_weighted=is_weighted)
 
     def merged(self, other: Collected) -> Collected:
-        """Return the sum of two collections. Raise ValueError if their protocols or shards differ."""
+        """Return the sum of two collections. Raise ValueError if protocols or shards differ."""
         difference = self.protocol.difference(other.protocol)
         if not difference and self.counts.n_shards != other.counts.n_shards:
             difference = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
@@ -234,7 +234,7 @@ class Collected(Uncached):
         check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
 
     def _differing(self, other: Collected) -> list[str]:
-        """Return the names of the parameters with different values, if these are numbers or texts."""
+        """Return the names of the parameters with different values (numbers or texts only)."""
         ours, theirs = (
             {
                 name: value

@@ -27,7 +27,8 @@ class KeptProtocol(NamedTuple):
     protocol : Protocol
         The protocol.
     values : dict
-        For each parameter, by name: the object, and a copy if the object can be modified (otherwise None).
+        For each parameter, by name: the object, and a copy of it. The copy is None if the object
+        cannot be modified.
     """
 
     protocol: Protocol

@@ -170,7 +170,7 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return n times the variance of each category's raw estimate from n users.
+        """Return the variance of each category's estimated frequency from n users, times n.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class LinearMechanism(Mechanism):
         """
 
     def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return n times the sum of the variances of all categories' raw estimates from n users.
+        """Return the sum of the variances of all estimated frequencies from n users, times n.
 
         Parameters
         ----------
@@ -398,8 +398,8 @@ class Channel(LinearMechanism):
         largest = tallies.max(axis=1, initial=0)
         if np.any(largest > sizes):
             raise ValueError(
-                f"one of its counts is {largest.max()}, but it must not exceed the number of its "
-                "reports"
+                f"a count of reports is {largest.max()}, but a count must not exceed the number of "
+                "all reports"
             )
         super().check_tallies(tallies, sizes)
 
@@ -476,9 +476,9 @@ class Channel(LinearMechanism):
         """Facts about the number of categories that a report supports, from the distribution of
         reports.
 
-        They are: a function from reports to the numbers of their kinds; the number of supported
-        categories of each kind; its largest variance over all values; and its largest distance from
-        the mean.
+        There are four results: a function from reports to the numbers of their kinds; for each
+        kind, the number of supported categories; the largest variance of this number, over all
+        values of a user; and its largest distance from the mean.
         """
         law = self.law_of_reports
         d = self.n_categories
@@ -532,7 +532,7 @@ class Channel(LinearMechanism):
 
     @property
     def least_other_support(self) -> Fraction:
-        """Minimum probability that a report supports a category that the user does not have.
+        """Minimum probability that a report supports a category other than the user's category.
 
         It may also be a lower bound of this minimum.
         """

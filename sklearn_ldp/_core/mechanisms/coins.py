@@ -137,9 +137,9 @@ def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
 def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
     """Yield each group that occurs, with the indices of the reports of this group.
 
-    Shapes: groups (n,), the group of each report. The groups are in ascending order, and so are the
-    indices of each group. If there is only one group, the indices are a slice, with which NumPy
-    copies no data.
+    Shapes: groups (n,), the group of each report.
+    The groups are in ascending order, and so are the indices of each group. If there is only one
+    group, the indices are a slice, with which NumPy copies no data.
     """
     if not groups.size:
         return
@@ -233,10 +233,10 @@ class Coins:
         return self._octets(octets(threshold), n * n_bits // 8).reshape(n, -1)
 
     def _octets(self, law: Octets, n: int) -> np.ndarray:
-        """Draw n bytes, where each bit is an independent boolean with the probability of the table
-        `law`.
+        """Draw n bytes, where each bit is an independent boolean.
 
-        The bytes are drawn in blocks that fit in the processor's cache.
+        The bit is 1 with the probability for which the table `law` was made. The bytes are drawn in
+        blocks that fit in the processor's cache.
         """
         result, room = np.empty(n, dtype=np.uint8), np.empty(min(n, _OCTET_BLOCK), dtype=np.uint16)
         for start in range(0, n, _OCTET_BLOCK):
@@ -324,7 +324,7 @@ class Coins:
         return result
 
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
-        """Draw random subsets of items: all subsets of the given size are equally likely.
+        """Draw random subsets of items. All subsets of the same size are equally likely.
 
         Parameters
         ----------
@@ -339,14 +339,16 @@ class Coins:
         Returns
         -------
         ndarray of shape (n, n_items) or (n, n_columns)
-            Booleans: whether each item is in the subset.
+            For each subset (row) and each item (column), whether the item is in the subset.
         """
         n_columns = n_columns or n_items
         packed = self.packed_subsets(sizes, n_items, -(-n_columns // 8))
         return np.unpackbits(packed, axis=1, count=n_columns).view(bool)
 
     def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
-        """Draw random subsets as packed bits: all subsets of the given size are equally likely.
+        """Draw random subsets of items, and return them as packed bits.
+
+        All subsets of the same size are equally likely.
 
         There are several methods. (1) If there are few items, subsets are drawn from a table of all
         subsets. (2) Small subsets start empty, and members are added at uniform positions until the

@@ -180,7 +180,8 @@ class Waiting(NamedTuple):
 
 
 def can_wait(reports: np.ndarray) -> bool:
-    """Return whether reports can be stored together with others without a change of their dtype."""
+    """Return whether reports can be concatenated with other reports without a change of their
+    dtype."""
     # Booleans may be another form of reports, and NumPy joins uint64 and int64 to floats.
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
@@ -263,7 +264,7 @@ class Counts(Tagged, tag="counts"):
 
     @property
     def n_shards(self) -> int:
-        """Number of shards of each group."""
+        """Number of shards into which the reports of each group are divided."""
         return self.sizes.shape[1]
 
     @property
@@ -472,8 +473,8 @@ class Shards(Uncached, tag="shards"):
         self.mechanism.check_tallies(tallies, self.of.sizes.ravel())
         if self.n_users is not None and not self.of.sizes.sum() <= self.n_users <= MAX_USERS:
             raise ValueError(
-                f"There are {self.of.sizes.sum()} reports, but only {self.n_users!r:.80} users, or "
-                "more users than supported. Save the estimate again."
+                f"The number of users must be from {self.of.sizes.sum()} (the number of reports) "
+                f"to 2**53, got n_users={self.n_users!r:.80}. Save the estimate again."
             )
         return tallies.nbytes
 

@@ -97,6 +97,6 @@ class _DrawnCovariance(Covariance):
 def _refuse_pairs(frequencies: np.ndarray) -> Factors:
     raise ValueError(
         "The covariance of each pair of categories is unknown for this oracle, because its "
-        "mechanism defines neither joint_support nor law_of_reports. Pass the queries whose "
-        "covariance you need to covariance(..), or use another oracle."
+        "mechanism defines neither joint_support nor law_of_reports. Use covariance(..) "
+        "with only the queries that you need, or use another oracle."
     )

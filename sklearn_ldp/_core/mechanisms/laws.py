@@ -121,17 +121,17 @@ class ReportLaw:
         return self.unsupported * frequencies.sum() + support
 
     def products(self, columns: np.ndarray) -> np.ndarray:
-        """Return the products of A with several columns.
+        """Return the products of the matrix A with several vectors.
 
         Parameters
         ----------
         columns : ndarray of shape (d, n_columns)
-            The columns.
+            The vectors, one per column.
 
         Returns
         -------
         ndarray of shape (n_kinds, n_columns)
-            One product per column.
+            The products, one per column.
         """
         if self.matrix is not None:
             return self.matrix @ columns
@@ -246,9 +246,10 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 def count_bits(bits: np.ndarray) -> np.ndarray:
     """Return the number of ones in each column of an array of zeros and ones.
 
-    Shapes: bits (n, d) -> (d,). bits: zeros and ones as bytes. Sums of up to 255 bits fit in a
-    byte, so most additions use bytes. If rows are short, several are joined to one long row,
-    because each addition of two rows has a fixed cost.
+    Shapes: bits (n, d) -> (d,).
+    bits: zeros and ones as bytes.
+    Sums of up to 255 bits fit in a byte, so most additions use bytes. If rows are short, several
+    are joined to one long row, because each addition of two rows has a fixed cost.
     """
     d = bits.shape[1]
     n_beside = max(_WIDE // max(d, 1), 1)

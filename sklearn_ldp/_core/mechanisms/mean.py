@@ -53,9 +53,9 @@ class MeanTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def mean_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Return the probabilities of the mechanism for this epsilon and this `worst_case`.
+    """Return the table of probabilities for this epsilon and this `worst_case`.
 
-    They are stored in the package, or computed by linear programming.
+    Common tables are stored in the package. Others are computed by linear programming.
     """
     # Below 0.2 the channel has two outputs [1]_; its worst variance is less than 1 % above the
     # optimum there. Above 8, the channel of 8 is used.
@@ -159,9 +159,10 @@ def _programme(
 
 
 def _mirror_pairs(m: int) -> np.ndarray:
-    """Return the matrix (m, n_pairs) with a 1 for each output and the pair to which it belongs.
+    """Return a matrix of shape (m, n_pairs): 1 if the output (row) belongs to the pair (column),
+    else 0.
 
-    A pair is an output and its mirror image.
+    A pair consists of an output and its mirror image.
     """
     return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
 

@@ -357,7 +357,7 @@ class Mechanism(Uncached, ABC):
     @property
     @abstractmethod
     def tally_size(self) -> int:
-        """Number of counts in a tally."""
+        """Number of counts in a tally, the vector that `tally` returns."""
 
     @property
     def tally_sum(self) -> int | None:
@@ -384,9 +384,9 @@ class Mechanism(Uncached, ABC):
             may check more. The message states the reason.
         """
         if tallies.min(initial=0) < 0:
-            raise ValueError(f"one of its counts is {tallies.min()}, expected no negative count")
+            raise ValueError(f"a count of reports is {tallies.min()}, expected no negative count")
         if tallies[sizes == 0].any():
-            raise ValueError("it has counts above 0 for a number of 0 reports")
+            raise ValueError("a count of reports is above 0, but the number of reports is 0")
         if self.tally_sum is None:
             return
         expected = self.tally_sum * sizes
@@ -394,8 +394,9 @@ class Mechanism(Uncached, ABC):
         about = tallies.sum(axis=1, dtype=float)
         if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
             raise ValueError(
-                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}, because the "
-                f"counts of each of its {sizes.sum()} reports add up to {self.tally_sum}"
+                f"the counts of reports add up to {about.sum():.0f}, expected {expected.sum()}, "
+                f"because the counts of each of the {sizes.sum()} reports add up to "
+                f"{self.tally_sum}"
             )
 
     def decode_operations(self, n_samples: int) -> int:

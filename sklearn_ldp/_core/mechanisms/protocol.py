@@ -328,7 +328,7 @@ class Protocol(Uncached):
         except MemoryError:
             raise MemoryError(
                 f"{len(codes):,} reports of {self.name} for {self.domain.size:,} categories "
-                "do not fit in memory. Pass the users in batches, or use OLH, whose "
+                "do not fit in memory. Pass the users in batches, or use OLH: its "
                 "report needs a few bytes for any number of categories."
             ) from None
 

@@ -131,8 +131,8 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
     """Convert probabilities to integers that are proportional to them, with sum `n_drawn` times
     2**64.
 
-    An integer divided by 2**64 is the probability that a question is among the `n_drawn` drawn
-    ones. If a proportional integer would exceed 2**64, it is 2**64.
+    A question is drawn with the probability of its integer, divided by 2**64. `n_drawn` questions
+    are drawn. If a proportional integer would exceed 2**64, it is 2**64.
     """
     # The integers are multiples of 2**28, from 1 to 2**64. They are rounded by up to 2**-36, so
     # that machines whose floats differ in the last digits agree on them. Their sum is `n_drawn`
@@ -597,7 +597,7 @@ class SampledQuestions(Mechanism, tag="several"):
 
     # -- on the client ------------------------------------------------------------------------
     def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the sample of questions of each user.
+        """Draw, for each user, the sample (set of questions) that the user is asked.
 
         Parameters
         ----------
@@ -656,8 +656,8 @@ class SampledQuestions(Mechanism, tag="several"):
     def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """For each different mechanism among the given questions, yield one question and some rows.
 
-        The question has this mechanism. The rows are the positions in `questions` of all questions
-        with an equal mechanism.
+        The question has this mechanism. The rows are the positions in `questions` at which a
+        question has an equal mechanism.
         """
         examples, kinds = self._kinds
         kind_of_row = kinds[questions]
@@ -784,7 +784,7 @@ class SampledQuestions(Mechanism, tag="several"):
         if np.any(is_off):
             raise ValueError(
                 "the numbers of users who answered the questions add up to "
-                f"{asked.sum(dtype=float):.0f}, expected {self.n_drawn} times the number of its "
+                f"{asked.sum(dtype=float):.0f}, expected {self.n_drawn} times the number of "
                 f"reports, which is {sizes.sum()}"
             )
         for j, mechanism in enumerate(self.mechanisms):

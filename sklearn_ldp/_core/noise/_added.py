@@ -44,8 +44,8 @@ class AddedNoise(Tagged, tag="added-noise"):
             is_own = is_square and np.allclose(np.diag(self.matrix), self.std**2)
             if self.kind != "normal" or not is_own or not np.allclose(self.matrix, self.matrix.T):
                 raise ValueError(
-                    "AddedNoise needs normal noise and a symmetric matrix of shape (d, d) whose "
-                    "diagonal contains the squares of the standard deviations. Save the estimate "
+                    "AddedNoise needs normal noise and a symmetric matrix of shape (d, d) with "
+                    "the squares of the standard deviations on its diagonal. Save the estimate "
                     "again."
                 )
 

@@ -65,10 +65,10 @@ class Covariance:
         return self._make(self.frequencies)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return n times the variance of each answer.
+        """Return the variance of the answer to each query, times the number n of users.
 
         Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
-        rows: one query per row; if None, each category is a query.
+        rows: one query per row. If None, the queries are the frequencies of the single categories.
         """
         if rows is None:
             return self._single
@@ -96,9 +96,9 @@ class Covariance:
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return n times the covariance of each pair of answers.
+        """Return the covariance of each pair of answers, times the number n of users.
 
-        Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        Shapes: rows (n_queries, d), one query per row -> (n_queries, n_queries).
         """
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
             sums = rows.sum(axis=1)  # answers about one category only need its variance

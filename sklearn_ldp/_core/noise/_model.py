@@ -802,7 +802,7 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (d,)
-            The product, for a single number of users.
+            The product. The noise must be for a single estimate.
 
         Raises
         ------

@@ -77,7 +77,10 @@ class NormalLaw:
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return, for each true frequency, the standard deviation of its estimate (at least 1)."""
+        """Return, for each true frequency, the standard deviation of its estimate (at least 1).
+
+        An estimate that is many such units away from a frequency is implausible.
+        """
         return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
 
 
@@ -160,8 +163,8 @@ class CountLaw:
         return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return infinity for each true frequency, because estimates may be at any distance from
-        it."""
+        """Return infinity for each true frequency, so that no estimate is implausible because of
+        its distance."""
         return np.full(len(theta), np.inf)
 
 
@@ -527,12 +530,11 @@ def fit_g_model(sample):
 
 
 def fit_family(sample, basis, *, sum_known, start=None):
-    """Return the probabilities of the best prior among all with a log density in the span of
-    `basis`.
+    """Return the probabilities of the most likely prior of a family, with a penalty.
 
-    The best prior maximizes the penalized likelihood. `sum_known` states whether the fit uses that
-    the frequencies sum to 1. `start` contains the probabilities of a prior from which the search
-    starts.
+    The log density of a prior of this family is a linear combination of the columns of `basis`.
+    `sum_known` states whether the fit uses that the frequencies sum to 1. `start` contains the
+    probabilities of a prior from which the search starts.
     """
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
     # is the norm of alpha. `sum_known` adds a quadratic penalty if the mean of the prior differs
@@ -706,7 +708,7 @@ def gaussians(sample):
 
 
 def fit_average(sample):
-    """Return the probabilities, on the sample's grid, of the prior of `average_prior`."""
+    """Return the probabilities, on the grid of `sample`, of the prior of `average_prior`."""
     # The smooth priors are log-quadratic or log-cubic in asinh(theta), with or without an atom at
     # 0. They and the NPMLE have Akaike weights. A Gaussian prior has no fitted parameter.
     priors = []

@@ -29,7 +29,10 @@ _FEW = 100  # up to this number of estimates or cells, direct sums are faster th
 
 
 class CountPrior(NamedTuple):
-    """A prior distribution on the integer counts low .. high, up to a constant factor."""
+    """A prior distribution of a true count, which is an integer from `low` to `high`.
+
+    `log_mass` is a function that returns the logarithm of the probability, up to a constant.
+    """
 
     # `log_mass` accepts and returns an ndarray of any shape. If only some counts have a positive
     # probability, these counts are the `places`, because the prior is not smooth between them.

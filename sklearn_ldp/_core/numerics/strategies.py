@@ -103,11 +103,11 @@ class Objective:
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return, for each column, the nearest column that sums to 1 and whose entries are within
-    bounds.
+    """Return, for each column, the nearest column that sums to 1 and has its entries within bounds.
 
-    Shapes: columns (m, d), low, high (m, 1) -> (m, d). low, high: the bounds of the entries in each
-    row. The sum of `low` is at most 1, and the sum of `high` is at least 1.
+    Shapes: columns (m, d), low, high (m, 1) -> (m, d).
+    low, high: the bounds of the entries in each row. The sum of `low` is at most 1, and the sum of
+    `high` is at least 1.
     """
     # The projection is `clip(column + shift, low, high)`. Newton's method, kept in a bracket, finds
     # the shift of each column from its sum, which is piecewise linear.

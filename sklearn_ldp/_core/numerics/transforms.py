@@ -22,8 +22,9 @@ _EXACT = 2**53  # floats represent whole numbers up to this exactly
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
     """Return the Walsh-Hadamard transform along the last axis, whose length K is a power of two.
 
-    Shapes: x (..., K) -> (..., K). The entry r of the result is the sum over all y of ``x[y] *
-    (-1)**popcount(r & y)``. For integers it is exact.
+    Shapes: x (..., K) -> (..., K).
+    The entry r of the result is the sum of ``x[y] * (-1)**popcount(r & y)`` over all y. For
+    integers it is exact.
     """
     if x.dtype.kind not in "iub":
         return _by_products(x)
@@ -274,10 +275,12 @@ class LinearFunctions:
 
     # -- sums ---------------------------------------------------------------------------------
     def gather(self, tables: np.ndarray) -> np.ndarray:
-        """Return, for each vector, the sum of the table's entries for the reports that support it.
+        """Return, for each vector, the sum of the table's entries for the reports that support the
+        vector.
 
-        Shapes: tables (m, n_functions, g) -> (m, n_vectors). The sums are floats. If the entries
-        are counts, the sums must be rounded; they are then exact for at least 2**40 reports.
+        Shapes: tables (m, n_functions, g) -> (m, n_vectors).
+        The sums are floats. If the entries are counts, the sums must be rounded; they are then
+        exact for at least 2**40 reports.
         """
         g = self.field.order
         is_real = self.field.characteristic == 2
@@ -346,8 +349,8 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """For each function a except 0 (row) and each c (column), the index of c a in a Fourier
-        transform."""
+        """For each function a except 0 (row) and each c (column), the index of the vector c a in
+        the results of `_transform`."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g = self.field.order
