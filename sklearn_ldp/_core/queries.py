@@ -621,7 +621,10 @@ def is_mean(name: Any) -> bool:
 
 
 class _Rectangles(QuerySet):
-    """Queries for rectangles of a grid of two numbers. A rectangle is a range of each number."""
+    """Queries for the proportion of users in each of several rectangles of a grid of two numbers.
+
+    A rectangle consists of a range of the first number and a range of the second number.
+    """
 
     ordered = True
 

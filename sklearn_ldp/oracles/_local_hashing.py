@@ -492,12 +492,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return super().public_part._replace(collisions=collisions)
 
     def _collisions(self, counts):
-        """Count, for each difference v - w, the functions that map the vectors v and w to the same
+        """Return, for each difference v - w except 0, how many functions map v and w to the same
         value.
 
-        `counts` contains a count for each function; functions are counted with these numbers.
-        Return the counts, one for each difference except 0, and the probability 1 / g of a
-        collision.
+        v and w are vectors of categories. A function counts as often as its number in `counts`.
+        Also return the probability 1 / g that a random function maps two vectors to the same value.
         """
         # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
         functions = self.functions

@@ -74,7 +74,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
             )
         if self.oracle is not None and tuple(self.oracle.bounds) != tuple(self.bounds):
             raise ValueError(
-                "The bounds of a MeanEstimate differ from the bounds of its oracle. Save it again."
+                "A MeanEstimate and its oracle have different bounds. Save the estimate again."
             )
 
     def __len__(self) -> int:

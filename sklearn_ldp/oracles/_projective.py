@@ -262,8 +262,10 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @cached_property
     def _listed(self):
-        """A flat array with K point numbers for each category: first the orthogonal points, then
-        the others."""
+        """A flat array that contains, for each category, the numbers of all points.
+
+        The points that are orthogonal to the category are first.
+        """
         codes = np.arange(self.n_categories)[:, None]
         sets = [(self._orthogonal, self.n_inside), (self._others, self.n_reports - self.n_inside)]
         rows = [f(*map(np.ravel, np.broadcast_arrays(codes, np.arange(n)))) for f, n in sets]

@@ -668,7 +668,9 @@ def test_what_is_merged_is_checked():
 
     before = fitted().frequencies_
     server = fitted()
-    with pytest.raises(ValueError, match="merge refuses the other GRR, .*: a count of reports is -"):
+    with pytest.raises(
+        ValueError, match="merge refuses the other GRR, .*: a count of reports is -"
+    ):
         server.merge(forged(fitted(), negative))
     np.testing.assert_array_equal(server.frequencies_, before)
     server.merge(forged(fitted(), many))

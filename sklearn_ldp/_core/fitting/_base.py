@@ -98,9 +98,9 @@ class _Batch(NamedTuple):
 
 
 class Budget(Interval):
-    """The type of a privacy budget for scikit-learn's parameter validation.
+    """The constraint on a privacy budget, for scikit-learn's validation of parameters.
 
-    It must be a number > 0, and not True.
+    The budget must be a number > 0, and must not be True.
     """
 
     def __init__(self) -> None:

@@ -277,9 +277,9 @@ class Channel(LinearMechanism):
         are_exact = isinstance(self.p, Fraction) and isinstance(self.q, Fraction)
         if not are_exact or not 0 <= self.q <= self.p <= 1 or not self.n_categories >= 2:
             raise ValueError(
-                f"The mechanism has n_categories={self.n_categories!r:.80}, p={self.p!r:.80} and "
-                f"q={self.q!r:.80}, which must be an integer of at least 2 and fractions with "
-                "0 <= q <= p <= 1. Save it again."
+                f"A Channel needs n_categories >= 2 and fractions with 0 <= q <= p <= 1, got "
+                f"n_categories={self.n_categories!r:.80}, p={self.p!r:.80} and q={self.q!r:.80}. "
+                "Save the estimate again."
             )
 
     def settle(self, oracle: Any, domain: Any) -> bool:

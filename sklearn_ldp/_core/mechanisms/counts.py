@@ -253,8 +253,10 @@ class Counts(Tagged, tag="counts"):
 
     @staticmethod
     def most(mechanism: Mechanism, n_slots: int) -> int:
-        """Return for how many slots (combinations of group and shard) tallies fit in memory, up to
-        n_slots."""
+        """Return the number of slots for which tallies fit in memory, and at most n_slots.
+
+        A slot is a combination of a group of users and a shard. Its tally is a vector of counts.
+        """
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
@@ -502,7 +504,10 @@ class Shards(Uncached, tag="shards"):
 
     @property
     def tallies(self) -> np.ndarray:
-        """For each shard, the sum of its reports' tallies, of shape (n_shards, tally_size)."""
+        """The counts of reports of each shard, int64 of shape (n_shards, tally_size).
+
+        A tally is the vector of counts that the mechanism computes from reports.
+        """
         return self.of.tallies[0]
 
     @property

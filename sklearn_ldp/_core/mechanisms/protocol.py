@@ -383,7 +383,7 @@ class Protocol(Uncached):
             is_any = in_any_round or not _round_of(source)
             difference = source is not None and self.difference(source, in_any_round=is_any)
             if difference:
-                raise ValueError(f"they are of another collection: {difference}")
+                raise ValueError(f"the reports are of another collection: {difference}")
             checked = self.mechanism.as_reports(reports)
             if tests_totals and source is None:
                 expectation, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)

@@ -113,10 +113,11 @@ class Views(Tagged, tag="views"):
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Return, for each record, the code that one of the views computes from it.
+        """Return, for each record, the code of the true answer to one question.
 
-        A record contains the codes of a user's columns. `views` contains the number of the view for
-        each record.
+        A record contains the codes of a user's columns. A code is an integer that stands for a
+        value. `views` contains, for each record, the number of the `QuestionView` that computes the
+        answer.
         Shapes: records (n, n_columns), views (n,) -> (n,), int64.
         """
         codes = np.zeros(len(records), dtype=np.int64)
@@ -195,7 +196,7 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def listed(self) -> list[tuple[int, ...]]:
-        """For each sample, the numbers of its questions."""
+        """For each sample (set of questions that a user is asked), the numbers of its questions."""
         return self._design[0]
 
     @property
@@ -205,8 +206,10 @@ class Samples(Uncached, tag="samples"):
 
     @cached_property
     def questions(self) -> np.ndarray:
-        """For each sample (row), the numbers of its questions in their order, of shape (n_samples,
-        n_drawn)."""
+        """The numbers of the questions of each sample, as an array of shape (n_samples, n_drawn).
+
+        A sample is a set of questions that a user is asked.
+        """
         return np.array(self.listed, dtype=np.intp)
 
     @property

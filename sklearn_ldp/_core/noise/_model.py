@@ -654,8 +654,9 @@ class Noise(Tagged, tag="noise"):
         return np.max(halves, axis=0) if halves else 0.0
 
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
-        """Return unbiased frequency estimates from numbers of supporting reports.
+        """Return unbiased frequency estimates from the numbers of reports that support categories.
 
+        A report supports a category if it counts in favor of the category.
         The formula is Eq. 2 of T. Wang et al., "Locally differentially private frequency estimation
         with consistency", NDSS 2020.
 

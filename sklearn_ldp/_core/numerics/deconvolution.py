@@ -172,9 +172,9 @@ Law = NormalLaw | LaplaceLaw | CountLaw
 
 
 def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> CountLaw | None:
-    """Return the `CountLaw` of estimates. None if their numbers of reports are large enough to be
-    normal.
+    """Return the `CountLaw` of estimates. None if they have a nearly normal distribution.
 
+    The distribution is nearly normal if the estimates are computed from large numbers of reports.
     `is_sample` states whether the users are a random sample of a population.
     """
     if support_law is None:

@@ -39,7 +39,10 @@ _SUBSET_EPSILON = 3.0  # from this budget, channels of single inputs are a good 
 
 
 class MirroredObjective(Objective):
-    """The loss (the sum of the queries' variances) as a function of a folded channel.
+    """The loss (the sum of the queries' variances) of a channel that equals its mirror image.
+
+    The channel, a matrix of probabilities, is given by its first half of columns (the folded
+    channel).
 
     Shapes: gram (d, d), which stays the same if its rows and columns are reversed.
     """
@@ -59,8 +62,11 @@ class MirroredObjective(Objective):
         self.odd = (gram - reverse)[pairs, pairs]
 
     def __call__(self, channel: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss of a folded channel, and its gradient. They are defined as in
-        `channel_loss`."""
+        """Return the loss of a channel, given its first half of columns, and the gradient of the
+        loss.
+
+        The loss and the gradient are defined as in `channel_loss`.
+        """
         n = self.n_pairs
         near, far = np.split(channel, 2)
         even = (near + far) * _ROOT
@@ -97,7 +103,10 @@ class MirroredObjective(Objective):
 
 
 def folded(rows: np.ndarray) -> np.ndarray:
-    """Return the folded channel that consists of the given rows and their mirror images.
+    """Return the first half of the columns of a channel that equals its mirror image.
+
+    The channel consists of the given rows and of the reversed rows, and each column is divided by
+    its sum.
 
     Shapes: (h, d) -> (2 h, c).
     """
@@ -107,7 +116,9 @@ def folded(rows: np.ndarray) -> np.ndarray:
 
 
 def unfolded(channel: np.ndarray, n_inputs: int) -> np.ndarray:
-    """Return the whole channel, given the folded channel.
+    """Return a channel that equals its mirror image, given its first half of columns.
+
+    The mirror image of a matrix has reversed rows.
 
     Shapes: (2 h, c) -> (2 h, d).
     """
@@ -117,7 +128,7 @@ def unfolded(channel: np.ndarray, n_inputs: int) -> np.ndarray:
 
 
 def resized(channel: np.ndarray, n_inputs: int) -> np.ndarray:
-    """Return a channel for fewer inputs. Its columns are interpolated linearly between given
+    """Return a channel for fewer inputs (columns) by linear interpolation between the given
     columns.
 
     Shapes: (m, d) -> (m, n_inputs).

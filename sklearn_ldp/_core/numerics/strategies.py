@@ -31,7 +31,9 @@ _LOOK_BACK = 10  # steps; the loss may exceed the last loss, but not all losses 
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that converts proportions of outputs to frequencies, by least squares.
+    """Return the matrix that converts proportions of outputs to frequencies, by least squares.
+
+    `channel` contains the probability of each output (row) given each input (column).
 
     Shapes: channel (m, d) -> (d, m).
     """
@@ -140,9 +142,11 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
 def descended(
     start: np.ndarray, objective: Objective, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """Minimize the loss by projected gradient descent; return the best channel and its loss.
+    """Minimize the loss of a channel by projected gradient descent; return the best channel and its
+    loss.
 
-    The descent begins with the matrix `start`, which need not be a channel that satisfies epsilon.
+    A channel is a matrix of probabilities. The descent begins with the matrix `start`, which need
+    not be a channel that satisfies epsilon.
     """
     # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
     # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
@@ -204,8 +208,10 @@ def wave_width(epsilon: float) -> float:
 
 
 def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
-    """Return the square wave channel: outputs near the input are E times as likely as other
-    outputs.
+    """Return the square wave channel: the probability of each output (row) given each input
+    (column).
+
+    Outputs near the input are exp(epsilon) times as likely as other outputs.
 
     Shapes: -> (d + 2 w, d).
     n_inputs: number d of inputs, in order.
@@ -263,10 +269,10 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
 
 
 def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
-    """Increase the differences between columns, until the largest ratio of two entries in a row is
-    E.
+    """Make a channel (a matrix of probabilities) more informative, without exceeding epsilon.
 
-    The result is a more informative channel that still satisfies epsilon.
+    The differences between columns are increased, until the largest ratio of two entries in a row
+    is exp(epsilon).
     """
     ratio = math.exp(epsilon)
     mean = channel.mean(axis=1, keepdims=True)
@@ -280,8 +286,10 @@ def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Search for a channel that satisfies epsilon, with a small variance of the answers to given
-    queries.
+    """Search for a channel with a small variance of the answers to given queries.
+
+    A channel contains the probability of each output (row) given each input (column). It satisfies
+    epsilon.
 
     Shapes: gram (d, d), starts (m, d) -> (m, d).
     gram: the inner products W'W of the queries.
@@ -318,9 +326,11 @@ def optimised_channel(
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Return the channel of subset selection, whose outputs are sets of inputs.
+    """Return the channel of subset selection: the probability of each set (row) given each input
+    (column).
 
-    If there are more than `n_outputs` such sets, use only some of them, which are nearly as good.
+    The reports are sets of inputs. If there are more than `n_outputs` sets, use only some of them,
+    which are nearly as good.
 
     Shapes: -> (m, d).
     size: number of inputs in each set. With the best size, no channel has a smaller sum of

@@ -254,9 +254,9 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector, the function of which it is a multiple, and the factor that converts it.
+        """For each vector, the number of the function of which it is a multiple, and a factor.
 
-        The vector times the factor is the vector of the function.
+        The vector times the factor is the vector of this function.
         """
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))

@@ -199,7 +199,9 @@ except ValueError as error:
     print(error)
 """
     ended = fresh_processes.run(code, str(tmp_path / "reports.pickle"))
-    assert ended.stdout.startswith("600\nOUE cannot have made these reports: they are of another")
+    assert ended.stdout.startswith(
+        "600\nOUE cannot have made these reports: the reports are of another"
+    )
     assert "epsilon 1.0 instead of 2.0" in ended.stdout
 
 
