@@ -1036,7 +1036,7 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0
     if not (_is_count(size) or is_fraction):
         raise ValueError(
             f"random_sets got size={size!r}. Pass a number of categories (an int >= 1), or a "
-            "fraction of the domain (a float in (0, 1])."
+            "fraction of the domain in (0, 1]."
         )
     if not _is_count(n_sets):
         raise ValueError(f"random_sets got n_sets={n_sets!r}. Pass an integer >= 1.")
@@ -1200,9 +1200,9 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if sparse.issparse(items) or is_list or hasattr(items, "__array__"):
         return query_matrix(items)
     raise TypeError(
-        f"Queries of type {type(queries).__name__} are not supported. Pass an object from "
-        "sklearn_ldp.queries, a list of categories or of such objects, a mapping such as "
-        '{"north": ["a", "b"]}, or a matrix of shape (n_queries, n_categories).'
+        "Queries must be an object from sklearn_ldp.queries, a list of categories or of such "
+        'objects, a mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, '
+        f"n_categories), got {type(queries).__name__}. Pass one of these."
     )
 
 

@@ -264,7 +264,7 @@ def test_open_clients_and_a_server_with_a_list(tmp_path):
     server = oracle("hash", random_state=None).aggregate(reports)
     errors = np.sqrt(server.noise_.variance(SHARES))
     assert np.all(np.abs(server.frequencies_ - SHARES) < 7 * errors)  # error rate 2e-11
-    with pytest.raises(ValueError, match="numbers the categories"):
+    with pytest.raises(ValueError, match="needs a list of the categories"):
         ItemOracle(categories="open", method="subset").privatize(USERS)
     with pytest.raises(ValueError, match="another collection"):
         oracle("hash", max_items=2, random_state=None).aggregate(reports)

@@ -724,9 +724,9 @@ class BaseCollector(
         error = self._error_in_range(estimate)
         if error > _LARGEST_ERROR:
             text = (
-                f"{self._name} has {counted(n, 'report')}, so the standard error is {error:.2g} "
-                "times the range of possible values, and any value is compatible with the reports. "
-                "Collect more reports, or use a larger epsilon."
+                f"{self._name} estimates from {counted(n, 'report')} with a standard error of "
+                f"{error:.2g} of the possible range, so any answer is compatible with the reports. "
+                "Collect more reports, or choose a larger epsilon."
             )
             warn_once(text, UserWarning, "few reports")
 
@@ -795,9 +795,9 @@ class BaseCollector(
         mechanism = self._make_mechanism(domain)
         if not mechanism.is_informative:
             raise ValueError(
-                f"The 'epsilon' parameter of {self._name} is so small that reports do not depend "
-                "on the values, because probabilities are rounded to multiples of 2**-64. Got "
-                f"{self.epsilon!r}. Use a larger epsilon."
+                f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
+                "carry information, because probabilities are rounded to multiples of 2**-64. Got "
+                f"{self.epsilon!r}."
             )
         return mechanism
 

@@ -24,8 +24,7 @@ _TESTED_CELLS = 1 << 20  # reports times categories in the test of plain reports
 
 
 class LinearMechanism(Mechanism):
-    """Base class of mechanisms whose frequency estimates are linear functions of the counts of
-    reports."""
+    """Base class of mechanisms whose frequency estimates are linear in the counts of reports."""
 
     # Variances and covariances are per user; the noise of n users has 1/n times these. A subclass
     # without p and q (see :class:`Channel`) defines `null_variance`, `slope`, `variances` and
@@ -51,19 +50,17 @@ class LinearMechanism(Mechanism):
     @property
     @abstractmethod
     def null_variance(self) -> float:
-        """n times the variance of an estimated frequency, if the true frequency is 0.
+        """Variance of an estimated frequency from n users, times n, if the true frequency is 0.
 
-        n is the number of users. If the variance depends on the other frequencies, they are assumed
-        to be equal.
+        If the variance depends on the other frequencies, they are assumed to be equal.
         """
 
     @property
     @abstractmethod
     def slope(self) -> float:
-        """Derivative of n times the variance of an estimated frequency, with respect to the true
-        frequency.
+        """Derivative of n times the variance of an estimate with respect to the frequency.
 
-        n is the number of users.
+        n is the number of users, and the frequency is the true frequency of the category.
         """
 
     @abstractmethod
@@ -164,8 +161,7 @@ class LinearMechanism(Mechanism):
 
     @property
     def has_exact_covariance(self) -> bool:
-        """Whether covariances are computed by exact formulas. If False, they are means over
-        simulated reports."""
+        """Whether covariances are exact. If False, they are means over simulated reports."""
         return True
 
     @abstractmethod
@@ -226,10 +222,10 @@ class LinearMechanism(Mechanism):
 
     @property
     def report_law(self) -> ReportLaw | None:
-        """The distribution of a report, if a tally contains the number of reports of each kind;
-        else None.
+        """The distribution of a report. None if a tally does not count each kind of report.
 
-        A kind of report is a set of equivalent reports, such as a single possible report.
+        A tally is the vector of counts that the server stores. A kind of report is a set of
+        equivalent reports, such as a single possible report.
         """
         return None
 
@@ -300,8 +296,10 @@ class Channel(LinearMechanism):
 
     @property
     def own_support(self) -> Fraction:
-        """Probability that the method `supports` returns True for a report and its user's own
-        category."""
+        """Probability that a report supports (counts in favor of) the user's own category.
+
+        This is the probability that the method `supports` returns True.
+        """
         return self.p
 
     # -- the support of reports ---------------------------------------------------------------
@@ -522,11 +520,10 @@ class Channel(LinearMechanism):
     # -- further properties of the reports ----------------------------------------------------
     @property
     def joint_support(self) -> JointSupport | None:
-        """Probability that a report supports both of two different categories. None if it is
-        unknown.
+        """Probability that a report supports both of two different categories.
 
-        A subclass can define this property only if the probability does not depend on which two
-        categories these are, but only on whether the user has one of the two.
+        None if it is unknown. A subclass can define this property only if the probability does not
+        depend on which two categories these are, but only on whether the user has one of the two.
         """
         return None
 

@@ -156,8 +156,10 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 
 
 class Coins:
-    """Base class of sources of randomness. They make draws with exact probabilities from uniform
-    bytes."""
+    """Base class of sources of randomness, which make draws with exact probabilities.
+
+    The draws are computed from uniform bytes.
+    """
 
     #: From this number of booleans on, a table for eight of them is faster.
     many_coins: float = 1 << 16

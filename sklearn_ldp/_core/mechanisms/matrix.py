@@ -144,8 +144,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def report_law(self) -> ReportLaw:
-        """The distribution of a report, which offers products with the matrix and with its
-        transpose."""
+        """The distribution of a report, for products with the matrix and its transpose."""
         chances = self.probabilities
         return ReportLaw(
             1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances

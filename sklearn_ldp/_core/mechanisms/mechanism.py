@@ -181,14 +181,15 @@ class Mechanism(Uncached, ABC):
     # -- the configuration of clients and servers ---------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
-        """Numbers and texts that clients and servers must agree on, in addition to the domain, as
-        a dict."""
+        """Numbers and texts, in addition to the domain, on which clients and servers must agree."""
         return {}
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """Descriptions of the columns in which files store reports. If empty, a column of 64-bit
-        integers."""
+        """Descriptions of the columns in which files store reports.
+
+        If there are none, reports are stored in a column of 64-bit integers.
+        """
         return ()
 
     @property
@@ -203,8 +204,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def older_fields(self) -> tuple[ReportField, ...]:
-        """Descriptions of the columns of an older form of the reports. Empty if there is no older
-        form.
+        """Descriptions of the columns of an older form of the reports, if there is one.
 
         `check_reports` converts the older form to the form of `report_fields`. The two forms must
         have different numbers of integers per report, so that this number identifies the form. The
@@ -361,8 +361,7 @@ class Mechanism(Uncached, ABC):
 
     @property
     def tally_sum(self) -> int | None:
-        """Sum of the counts in the tally of a single report. None if it is not the same for all
-        reports."""
+        """Sum of the counts in the tally of a single report. None if reports differ in it."""
         return None
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:

@@ -75,8 +75,10 @@ class Reports(np.ndarray):
 
     @property
     def configuration(self) -> dict[str, Any] | None:
-        """The protocol as a dict of numbers and strings, as files contain it. None if it is
-        unknown."""
+        """The protocol as a dict of numbers and strings, as files contain it.
+
+        None if the protocol is unknown.
+        """
         return getattr(self._source, "configuration", self._source)
 
     def __array_finalize__(self, obj: Any) -> None:
@@ -410,8 +412,7 @@ class Protocol(Uncached):
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
 
     def refuse_size(self) -> None:
-        """Raise ValueError if an estimate from reports of this protocol would need too much memory
-        or time.
+        """Raise ValueError if an estimate would need too much memory or time.
 
         Raises
         ------

@@ -54,8 +54,7 @@ class QuestionView(Tagged, tag="view"):
 
     @property
     def is_parity(self) -> bool:
-        """Whether the result is the parity (sum modulo 2) of several columns with two categories
-        each."""
+        """Whether the result is the parity (sum modulo 2) of several binary columns."""
         return self.n_values == 2 and len(self.columns) > 1
 
     @classmethod

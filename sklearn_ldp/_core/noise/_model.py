@@ -396,10 +396,9 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def design_effect(self) -> Any:
-        """Kish's design effect, of shape (n_estimates,): the factor by which weights increase the
-        variance.
+        """Kish's design effect: the factor by which weights of users increase the variance.
 
-        It is 1 if all users have equal weights.
+        It has shape (n_estimates,), and is 1 if all users have equal weights.
         """
         n = np.ravel(np.asarray(self.n_samples))
         laws = [term for term in self.terms if not term.is_draw]
@@ -577,14 +576,15 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def presumes_normal(self) -> bool:
-        """Whether only the standard deviation is known, so that intervals must assume normal
-        noise."""
+        """Whether only the standard deviation is known.
+
+        Intervals must then assume that the noise is normal.
+        """
         return self.level is not None
 
     @property
     def channel(self) -> Any:
-        """The mechanism of the reports. For a combination of estimates, the mechanism of the first
-        estimate."""
+        """The mechanism of the reports; for several estimates, the mechanism of the first."""
         return self.terms[0].law
 
     @property
@@ -609,14 +609,12 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def growth(self) -> Any:
-        """Derivative of the variance of an estimated frequency with respect to the true frequency,
-        at 0."""
+        """Derivative of the variance of an estimate with respect to the true frequency, at 0."""
         return self._total(lambda law: law.slope)
 
     @property
     def curvature(self) -> Any:
-        """The coefficient c of the variance as a function of the true frequency f, ``a + b f - c
-        f**2``.
+        """The coefficient c of the variance ``a + b f - c f**2`` at the true frequency f.
 
         A float, or an array with one entry per estimate. It is 0 if there is no sampling error of
         users.
