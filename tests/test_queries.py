@@ -197,7 +197,7 @@ def test_counts_and_truth_by_category_are_aligned():
     ("labels", "message"),
     [
         *((one, "one label for each category") for one in ([], [("a",), ("b",)], "abc", 3)),
-        ({"north": ["a"], "south": []}, "at least one category in each group"),
+        ({"north": ["a"], "south": []}, "at least one category for each group"),
         ({"north": ["a", "a"]}, "the category 'a' more than once"),
         # Otherwise a category without a group would silently join a group called None.
         *((one, "(?i)missing|NaN|None") for one in (["a", None, "b"], [1.0, np.nan, 2.0])),
@@ -289,7 +289,7 @@ def test_top_k_needs_a_number_truth_and_room():
     for k in (0, 1.5, "3", None, np.nan):
         with pytest.raises(ValueError, match="top_k got k="):
             top_k(k)
-    with pytest.raises(ValueError, match="true frequencies"):
+    with pytest.raises(ValueError, match=r"\*true\* frequencies"):
         top_k(2).matrix(5)
     with pytest.raises(ValueError, match=r"top_k\(6\) needs at least 6 .* the domain has 5"):
         top_k(6).matrix(5, TRUTH)
@@ -496,7 +496,7 @@ def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
 
 def test_the_mean_of_bins_takes_their_centres_unless_another_spread_is_named():
     for make in (mean, lambda **options: between([(0, 1)], **options)):
-        with pytest.raises(ValueError, match='needs spread="any" or "even", got \'random\''):
+        with pytest.raises(ValueError, match="got spread='random'"):
             make(spread="random")
     centres = [12.5, 37.5, 62.5, 87.5]
     assert OF_AGES.answer(mean())["mean"] == OF_AGES.answer(mean(centres))["mean"]
@@ -547,6 +547,6 @@ def test_prefixes_are_sums_of_the_first_categories():
     assert np.allclose(OF_AGES.answer(prefixes()), np.cumsum(OF_AGES.values, axis=1))
     assert np.array_equal(prefixes().matrix(3).toarray(), np.tri(3))
     with pytest.raises(
-        ValueError, match="prefixes\\(\\) would not fit in memory for 10,000 categories"
+        ValueError, match="prefixes\\(\\) does not fit in memory for 10,000 categories"
     ):
         prefixes().matrix(10_000)

@@ -250,7 +250,7 @@ def test_what_rectangles_refuse():
         between([((0, 4), (3, 0))])
     with pytest.raises(ValueError, match="outside of all bins"):
         FrequencyEstimate([np.full(48, 1 / 48)], GRID).answer(between([((9, 10), (0, 1))]))
-    with pytest.raises(ValueError, match="rectangles needs n_rectangles >= 1"):
+    with pytest.raises(ValueError, match="rectangles got n_rectangles="):
         rectangles(0)
 
 

@@ -627,7 +627,7 @@ def test_answers_know_the_names_of_their_queries(one, two):
         KeyError, match="no query with the name 'green'. Pass one of the names 'blue', 'red'"
     ):
         answers["green"]
-    with pytest.raises(ValueError, match="needs a single estimate, got answers of 2"):
+    with pytest.raises(ValueError, match="needs answers of a single estimate, got 2"):
         several.to_series()
     assert type(100 * answers) is np.ndarray
 
