@@ -506,7 +506,7 @@ def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
 )
 def test_a_domain_that_cannot_be_decoded_is_refused_at_once(oracle):
     """By client and server, before anybody spends epsilon; planning may still ask about it."""
-    message = "cannot collect 10,000,000 categories at epsilon=4: for any number of users"
+    message = "cannot collect 10,000,000 categories at epsilon=4, because the server would need"
     protocol = oracle.protocol()
     for call in [
         lambda: oracle.privatize([1]),

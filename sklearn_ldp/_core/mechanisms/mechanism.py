@@ -98,7 +98,8 @@ class ReportField(NamedTuple):
         Number of possible values of an integer in this column: it is in ``range(n_values)``.
     width : int, default=None
         Number of integers that a report has in this column. If None, there is one, and an array of
-        reports has shape (n,). If `n_values` is 2, files pack eight integers into a byte.
+        reports has shape (n,). If `n_values` is 2, files pack eight integers into a byte. If it is
+        256, files store each integer as a byte.
     """
 
     name: str
@@ -458,7 +459,7 @@ class Mechanism(Uncached, ABC):
         return self.check_reports(array)
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        """Test statistically whether reports come from a mechanism with, say, another epsilon.
+        """Test statistically whether reports come from a mechanism with another epsilon.
 
         Parameters
         ----------
