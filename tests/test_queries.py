@@ -169,7 +169,7 @@ def test_labels_of_other_categories_are_refused():
         fewer.answer(groups(PETS))
     with pytest.raises(ValueError, match="a label more than once"):
         fewer.answer(groups(pd.Series([1, 2, 3], index=["cat", "dog", "dog"])))
-    with pytest.raises(ValueError, match="have no categories to compare them with"):
+    with pytest.raises(ValueError, match="have no names of categories"):
         groups(PETS).matrix(3)
     with pytest.raises(ValueError, match="no label for the category 0"):
         query_errors([0.5, 0.3, 0.2], [[0.5, 0.3, 0.2]], queries=groups(PETS))
@@ -197,8 +197,8 @@ def test_counts_and_truth_by_category_are_aligned():
     ("labels", "message"),
     [
         *((one, "one label for each category") for one in ([], [("a",), ("b",)], "abc", 3)),
-        ({"north": ["a"], "south": []}, "at least one category in each group"),
-        ({"north": ["a", "a"]}, "a category only once, got 'a' more than once"),
+        ({"north": ["a"], "south": []}, "at least one category for each group"),
+        ({"north": ["a", "a"]}, "the category 'a' more than once"),
         # Otherwise a category without a group would silently join a group called None.
         *((one, "(?i)missing|NaN|None") for one in (["a", None, "b"], [1.0, np.nan, 2.0])),
     ],
@@ -287,9 +287,9 @@ def test_top_k():
 
 def test_top_k_needs_a_number_truth_and_room():
     for k in (0, 1.5, "3", None, np.nan):
-        with pytest.raises(ValueError, match="top_k needs a positive integer, got"):
+        with pytest.raises(ValueError, match="top_k got k="):
             top_k(k)
-    with pytest.raises(ValueError, match="true frequencies"):
+    with pytest.raises(ValueError, match=r"\*true\* frequencies"):
         top_k(2).matrix(5)
     with pytest.raises(ValueError, match=r"top_k\(6\) needs at least 6 .* the domain has 5"):
         top_k(6).matrix(5, TRUTH)
@@ -401,10 +401,13 @@ def test_a_list_is_of_categories_or_of_query_sets():
             ["a", "z"],
         ),
         (
-            r"may contain a category only once, got 1 more than once. To pass weights, use",
+            r"contains the category 1 more than once. .*To pass weights instead of categories, use",
             [1, 1, 0],
         ),
-        (r"top_k\(2\) cannot be combined with other queries.*Pass it alone", [["a"], top_k(2)]),
+        (
+            r"top_k\(2\) cannot be combined with other queries.*Pass it without the list",
+            [["a"], top_k(2)],
+        ),
         (r"or be a list of categories|shape", []),
     ],
 )
@@ -429,9 +432,7 @@ def test_the_mean_of_binned_numbers_is_an_answer(seed):
     assert np.sum((low <= wrong) & (wrong <= high)) < 180
     names = {">= 65": 75, "< 18": 9, "[40, 65)": 52.5, "[18, 40)": 29}
     np.testing.assert_allclose(raw.answer(mean(names)), answers)
-    with pytest.raises(
-        ValueError, match=r"of only the users who answered, .* 1 - estimate\[None\]"
-    ):
+    with pytest.raises(ValueError, match=r"of the users who answered, .* 1 - estimate\[None\]"):
         mean([1.0, None])
 
 
@@ -471,10 +472,13 @@ def test_between_goes_where_other_queries_go():
         ([], "list of pairs"),
         ((20, 40), "list of pairs"),
         ("auto", "list of pairs"),
-        ([(40, 20)], "got the range \\[40.0, 20.0\\]. Pass a stop that is larger than the start"),
+        (
+            [(40, 20)],
+            "got the empty range \\[40.0, 20.0\\]. Pass a stop that is larger than the start",
+        ),
         ([(0, 10**400)], "list of pairs"),
         ([(np.nan, 20)], "larger than the start"),
-        ([(0, 20), (100, 120)], "outside of the bins. Choose numbers from 0 to 100"),
+        ([(0, 20), (100, 120)], "outside of all bins. Pass numbers from 0 to 100"),
     ],
 )
 def test_ranges_of_numbers_that_are_none(pairs, what):
@@ -492,7 +496,7 @@ def test_numbers_are_asked_of_bins_with_two_ends(domain, asked):
 
 def test_the_mean_of_bins_takes_their_centres_unless_another_spread_is_named():
     for make in (mean, lambda **options: between([(0, 1)], **options)):
-        with pytest.raises(ValueError, match='needs spread="any" or "even", got \'random\''):
+        with pytest.raises(ValueError, match="got spread='random'"):
             make(spread="random")
     centres = [12.5, 37.5, 62.5, 87.5]
     assert OF_AGES.answer(mean())["mean"] == OF_AGES.answer(mean(centres))["mean"]
@@ -543,6 +547,6 @@ def test_prefixes_are_sums_of_the_first_categories():
     assert np.allclose(OF_AGES.answer(prefixes()), np.cumsum(OF_AGES.values, axis=1))
     assert np.array_equal(prefixes().matrix(3).toarray(), np.tri(3))
     with pytest.raises(
-        ValueError, match="prefixes\\(\\) would not fit in memory for 10,000 categories"
+        ValueError, match="prefixes\\(\\) does not fit in memory for 10,000 categories"
     ):
         prefixes().matrix(10_000)

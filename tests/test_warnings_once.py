@@ -279,7 +279,7 @@ def test_a_wrong_parameter_is_named_by_its_class(cls, given, named, message):
 def test_categories_before_epsilon_are_refused():
     for given in ((["a", "b"], 1.0), (4, 1.0), (4, np.float32(1)), (True, 4)):
         with pytest.raises(
-            TypeError, match=r"epsilon, a number, and .*best_oracle\(1.0, categories\)"
+            TypeError, match=r"first epsilon \(a number\).*best_oracle\(1.0, categories\)"
         ):
             best_oracle(*given)
     assert best_oracle(4, np.int64(8)).epsilon == 4

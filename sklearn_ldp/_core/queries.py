@@ -1,8 +1,8 @@
 """Queries to an estimate: each query asks for a weighted sum of the frequencies of categories.
 
-``matrix(d)`` turns a query set into a sparse 0/1 matrix of shape ``(n_queries, d)``, and
-``estimate.answer(query_set)`` multiplies the matrix with the estimate. Queries do not depend on
-oracles.
+For d categories, ``query_set.matrix(d)`` returns the weights as a sparse matrix of shape
+``(n_queries, d)``. ``estimate.answer(query_set)`` multiplies this matrix with the estimated
+frequencies. Queries do not depend on oracles.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MOST_PREFIXES = 1 << 13  # maximum d, because the queries have d**2 / 2 weights
 
 
 class Answers(NDArrayOperatorsMixin):
-    """Answers to queries that have names, as an array whose columns have these names.
+    """The answers to queries that have names: an array whose columns have the names of the queries.
 
     Arithmetic, comparisons and methods work as for arrays: ``answers - truth``, ``answers.sum()``.
-    Their results are plain arrays without names, because the names may no longer fit.
+    The results are plain arrays without names, because the names of queries may be wrong for them.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Answers(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n_estimates, n_queries)."""
+        """The shape of the answers, (n_estimates, n_queries)."""
         return self.values.shape
 
     def __len__(self) -> int:
@@ -93,28 +93,31 @@ class Answers(NDArrayOperatorsMixin):
         if name.startswith("_") or name == "values":  # copies look for names before `values` exists
             raise AttributeError(name)
         if not hasattr(self.values, name):
-            raise AttributeError(f"Answers and arrays have no attribute {name!r}.")
+            raise AttributeError(
+                f"Neither Answers nor NumPy arrays have an attribute {name!r}. Use `names`, or an "
+                "attribute of arrays."
+            )
         return getattr(self.values, name)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the answer of a query by its name, or elements of the array by an index.
+        """Return the answer to the query with a given name, or elements of the array by index.
 
         Parameters
         ----------
         key : name, or any index of an array
-            The name of a query, or an index of the array `values`. An integer always selects a row.
-            A tuple is a name if the names are tuples.
+            The name of a query, or an index of the array of answers. An integer is always an index,
+            and selects a row. A tuple is a name if the names are tuples, and otherwise an index.
 
         Returns
         -------
         float or ndarray
-            For a name: the answer, or an array of shape (n_estimates,) if there are several
-            estimates.
+            For a name, the answer, or an array of shape (n_estimates,) if there are several
+            estimates. For an index, the elements of the array.
 
         Raises
         ------
         KeyError
-            If there is no query of this name.
+            If there is no query with this name.
         """
         is_tuple = isinstance(key, tuple) and not isinstance(self.names[0], tuple)
         if is_row_index(key) or is_tuple:
@@ -125,13 +128,14 @@ class Answers(NDArrayOperatorsMixin):
             name = next(filter(is_mean, names), name)
         if name not in names:
             raise KeyError(
-                f"There is no query {key!r}. Choose one of {', '.join(map(repr, names))}."
+                f"There is no query with the name {key!r}. Pass one of the names "
+                f"{', '.join(map(repr, names))}."
             )
         place = names.index(name)
         return float(self.values[0, place]) if len(self) == 1 else self.values[:, place]
 
     def round(self, decimals: int = 0) -> Answers:
-        """Return the answers rounded, with their names.
+        """Return rounded answers, with the names of the queries.
 
         Parameters
         ----------
@@ -146,12 +150,12 @@ class Answers(NDArrayOperatorsMixin):
         return Answers(self.values.round(decimals), self.names)
 
     def tolist(self) -> list[list[float]]:
-        """Return the numbers as lists.
+        """Return the answers as nested lists, without the names.
 
         Returns
         -------
         list of list of float
-            One list per estimate.
+            One list per estimate, with one number per query.
         """
         return self.values.tolist()
 
@@ -161,7 +165,7 @@ class Answers(NDArrayOperatorsMixin):
         Returns
         -------
         pandas.Series
-            One number per query, indexed by the names.
+            One answer per query, with the names of the queries as index.
 
         Raises
         ------
@@ -170,8 +174,8 @@ class Answers(NDArrayOperatorsMixin):
         """
         if len(self) != 1:
             raise ValueError(
-                f"Answers.to_series needs a single estimate, got answers of {len(self)} estimates. "
-                "Use np.asarray(answers); answers.names are the names of its columns."
+                f"Answers.to_series needs answers of a single estimate, got {len(self)} estimates. "
+                "Use np.asarray(answers), whose columns have the names answers.names."
             )
         return import_pandas("Answers.to_series").Series(self.values[0], self.names)
 
@@ -182,29 +186,34 @@ class Answers(NDArrayOperatorsMixin):
 
 
 class QuerySet(Tagged):
-    """Base class of query sets: each defines a matrix of shape ``(n_queries, d)``.
+    """Base class of query sets. A query set is a list of queries to an estimate.
+
+    Each query is a weighted sum of the frequencies of d categories. So a query set defines a matrix
+    of weights, of shape ``(n_queries, d)``.
 
     Attributes
     ----------
     depends_on_truth : bool
-        Whether the choice of the queries depends on the true frequencies.
+        Whether the queries depend on the true frequencies, for example on which categories are the
+        most frequent.
     names : list or None
-        The name of each query; None if the queries have no names.
+        The name of each query. None if the queries have no names.
     ordered : bool
         Whether the queries ask for ranges of a domain that has an order.
     limits : tuple of two csr_array of shape (n_queries, d), or None
-        If the answers depend on where users are within their bins, the minimum and the maximum
-        possible weights; otherwise None.
+        If the categories are bins of numbers, and the answers depend on the numbers within the
+        bins: the minimum and the maximum possible weights. Otherwise None.
     assumes_even : bool
-        Whether the queries contain parts of bins, and assume that users are spread evenly within
-        bins.
+        Whether a query contains a part of a bin, and assumes that the numbers in the bin are spread
+        evenly.
     parts : sequence of QuerySet
-        If the query set was made from a list of query sets, these query sets; otherwise empty.
+        The query sets from which this query set was combined. Empty if it was not combined.
     top : int or None
-        The number k if the queries ask for the k truly most frequent categories; otherwise None.
+        The number k if the queries ask for the k categories with the largest true frequencies.
+        Otherwise None.
     selected_by : ndarray of shape (d,) or None
-        If an estimate has selected the categories, its raw values, because intervals of the same
-        estimate are then not valid; otherwise None.
+        The raw values of the estimate that has selected the categories, because intervals of the
+        same estimate are then not valid. None if no estimate has selected categories.
     """
 
     depends_on_truth = False
@@ -221,54 +230,56 @@ class QuerySet(Tagged):
         return self._text or super().__repr__()
 
     def matrix(self, n_categories: int, frequencies: ArrayLike | None = None) -> sparse.csr_array:
-        """Return the matrix of the queries for a number of categories.
+        """Return the weights of the queries as a matrix, for a given number of categories.
 
         Parameters
         ----------
         n_categories : int
             Size d of the domain.
         frequencies : ndarray of shape (d,), default=None
-            The true frequencies, for queries that depend on them.
+            The true frequencies. They are only needed by queries that depend on them.
 
         Returns
         -------
         csr_array of shape (n_queries, d)
-            One row per query.
+            One row per query, with the weight of each category.
         """
         raise NotImplementedError
 
     def aligned(self, categories: np.ndarray, domain: Domain | None = None) -> QuerySet:
-        """Return the same queries, with weights in the order of the given categories.
+        """Return the same queries for a given list of categories.
+
+        The weights of the result are in the order of this list.
 
         Parameters
         ----------
         categories : ndarray of shape (d,)
             The categories.
         domain : Domain, default=None
-            The domain of the categories, from which the edges of bins are read; None if it is
-            unknown.
+            The domain of the categories. If the categories are bins of numbers, it contains the
+            edges of the bins. None if it is unknown.
 
         Returns
         -------
         QuerySet
-            This query set itself if its weights do not depend on the names of categories or on the
-            edges of bins; otherwise a new query set.
+            The queries. If the weights depend neither on the names of categories nor on the edges
+            of bins, it is this query set itself.
 
         Raises
         ------
         ValueError
-            If the queries refer to other categories, or to bins although the categories are not
-            bins.
+            If the queries contain a category that is not in `categories`, or if they need bins of
+            numbers and the categories are not bins.
         """
         return self
 
     def square_weights(self, n_categories: int) -> tuple[float, float] | None:
-        """Return two weights that determine the mean squared error, if it has a simple formula.
+        """Return two coefficients of the formula of the mean squared error, if there is a formula.
 
-        If the query set treats all categories equally, the mean of the squared errors over its
-        queries is ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``, where e_v is the error
-        of category v. For the mean variance, replace ``e_v**2`` by variances and ``e_v e_w`` by
-        covariances.
+        Let e_v be the error of the estimated frequency of category v. If the query set treats all
+        categories equally, the mean of the squared errors over its queries is
+        ``single * sum_v e_v**2 + pairs * sum_{v != w} e_v e_w``. The formula also gives the mean
+        variance, if ``e_v**2`` is replaced by variances and ``e_v e_w`` by covariances.
 
         Parameters
         ----------
@@ -278,13 +289,13 @@ class QuerySet(Tagged):
         Returns
         -------
         (float, float) or None
-            ``(single, pairs)``; None if categories are not treated equally, so that there is no
-            such formula.
+            The coefficients ``(single, pairs)``. None if the queries do not treat all categories
+            equally.
         """
         return None
 
     def expected_squared_error(self, errors: np.ndarray) -> np.ndarray | None:
-        """Return the mean squared error of the answers, or None if it has no simple formula.
+        """Return the mean squared error of the answers. None if `square_weights` returns None.
 
         Parameters
         ----------
@@ -294,7 +305,7 @@ class QuerySet(Tagged):
         Returns
         -------
         ndarray of shape (n_estimates,) or None
-            For each estimate, the mean over the queries.
+            For each estimate, the mean over the queries of the squared error of the answer.
         """
         weights = self.square_weights(errors.shape[-1])
         if weights is None:
@@ -304,19 +315,19 @@ class QuerySet(Tagged):
         return weights[0] * squares + weights[1] * cross
 
     def mean_variance(self, noise: Any, frequencies: np.ndarray) -> float:
-        """Return the variance of a raw estimate's answers, averaged over the queries.
+        """Return the mean, over the queries, of the variance of the answer of a raw estimate.
 
         Parameters
         ----------
         noise : Noise
             The noise of a single estimate.
         frequencies : ndarray of shape (d,)
-            True frequencies, on which variances and the queries may depend.
+            True frequencies. The variances and the queries may depend on them.
 
         Returns
         -------
         float
-            The mean variance. For `random_sets`, it is the exact mean over all sets of that size.
+            The mean variance. For `random_sets`, it is the exact mean over all sets of this size.
         """
         d = len(frequencies)
         weights = self.square_weights(d)
@@ -360,21 +371,25 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:
             raise ValueError(
-                f"{self!r} has labels by category, but the estimate or the frequencies have no "
-                "categories to compare them with. Drop the labels: "
-                "labels.reindex(categories).to_numpy()."
+                f"{self!r} was created from labels with a name for each category, but the estimate "
+                "or the frequencies have no names of categories. Create the queries from an array "
+                "in the order of the categories: labels.reindex(categories).to_numpy()."
             )
         if self._matrix.shape[1] != n_categories:
             raise ValueError(
                 f"The queries are for {self._matrix.shape[1]} categories, but the estimate has "
-                f"{n_categories}. Build the queries with one label or weight for each category of "
-                "the estimate."
+                f"{n_categories} categories. Create the queries with one label or one weight for "
+                "each category of the estimate."
             )
         return self._matrix
 
 
 class _ListedSets(QuerySet, tag="named-categories"):
-    """Queries that list their categories by name; without `sets`, each name is one query."""
+    """Queries that contain the names of their categories.
+
+    `sets` contains the list of categories of each query. If it is None, each name in `names` is a
+    query for this category.
+    """
 
     _sets: Any = None  # files from before there were sets do not contain them
 
@@ -400,23 +415,27 @@ class _ListedSets(QuerySet, tag="named-categories"):
 
 
 def _listed_categories(categories: Any) -> QuerySet:
-    """Return a query set that asks for the frequency of each category of a list."""
+    """Return a query set that asks for the frequency of each category in a list."""
     names = as_vector(categories).tolist()
     return _ListedSets(names, f"a list of {len(names)} categories")
 
 
 def _refuse_repeated(categories: list[Any]) -> None:
-    """Raise ValueError if a list of categories contains a category twice."""
+    """Raise ValueError if a list of categories contains a category more than once."""
     repeated = [name for name, n in Counter(comparable(categories)).items() if n > 1]
     if repeated:
         raise ValueError(
-            f"A list of queries may contain a category only once, got {repeated[0]!r} more than "
-            "once. To pass weights, use a matrix with one row per query, such as [[1, 1, 0]]."
+            f"The list of queries contains the category {repeated[0]!r} more than once. Remove the "
+            "repeated category. To pass weights instead of categories, use a matrix with one row "
+            "per query, such as [[1, 1, 0]]."
         )
 
 
 def _listed_groups(labels: Any) -> QuerySet | None:
-    """Return queries if each group lists its categories; None if each category has a label."""
+    """Return the query set of groups, if `labels` contains a list of categories for each group.
+
+    Otherwise return None: `labels` then contains a label for each category.
+    """
     has_names = isinstance(labels, Mapping)
     sets = [*labels.values()] if has_names else labels
     kinds = (list, tuple, set, frozenset) if has_names else (list, set, frozenset)
@@ -426,8 +445,8 @@ def _listed_groups(labels: Any) -> QuerySet | None:
         return None
     if not all(map(len, sets)):
         raise ValueError(
-            'groups needs at least one category in each group, such as {"north": ["a", "b"]}, got '
-            f"{labels!r}."
+            f"groups got a group without categories in {labels!r}. Pass at least one category for "
+            'each group, such as {"north": ["a", "b"]}.'
         )
     ordered = [sorted_values(x) if isinstance(x, set | frozenset) else x for x in sets]
     return _ListedSets([*labels] if has_names else None, f"groups({len(sets)} listed)", ordered)
@@ -440,8 +459,8 @@ class _SeveralSets(QuerySet, tag="several-queries"):
         for part in self.parts:
             if part.depends_on_truth:
                 raise ValueError(
-                    f"{part!r} cannot be combined with other queries, because its categories are "
-                    "not known in advance. Pass it alone, not in a list."
+                    f"{part!r} cannot be combined with other queries in a list, because its "
+                    "categories depend on the true frequencies. Pass it without the list."
                 )
         named = [part.names for part in self.parts if part.names is not None]
         self.names = [*chain(*named)] if len(named) == len(self.parts) else None
@@ -468,7 +487,8 @@ class _RandomSets(QuerySet):
         self._text = f"random_sets({size})"
 
     def set_size(self, n_categories: int) -> int:
-        """Return the number of categories in each random set."""
+        """Return the number of categories in each random set, for a domain with `n_categories`
+        categories."""
         if isinstance(self.size, Integral):
             if int(self.size) > n_categories:
                 raise ValueError(
@@ -506,9 +526,9 @@ class _Ranges(QuerySet, tag="ranges"):
             bounds = np.column_stack([edges[:-1], edges[1:]])
         elif bounds[:, 1].max() > n_categories:
             raise ValueError(
-                f"{self!r} end at position {bounds[:, 1].max()}, but the domain has {n_categories} "
-                "categories. Use stops up to this number; positions count from 0, and a range does "
-                "not include its stop."
+                f"A range of {self!r} stops at position {bounds[:, 1].max()}, but the domain has "
+                f"only {n_categories} categories. Pass stops of at most {n_categories}; positions "
+                "count from 0, and a range does not include its stop."
             )
         columns = np.concatenate([np.arange(start, stop) for start, stop in bounds])
         return _sums(columns, bounds[:, 1] - bounds[:, 0], n_categories)
@@ -521,14 +541,16 @@ class _Prefixes(QuerySet, tag="prefixes"):
     def matrix(self, n_categories, frequencies=None):
         if n_categories > _MOST_PREFIXES:
             raise ValueError(
-                f"prefixes() would not fit in memory for {n_categories:,} categories; the maximum "
-                f"is {_MOST_PREFIXES:,}. Ask for only some prefixes with ranges([(0, stop), ..])."
+                f"The matrix of prefixes() does not fit in memory for {n_categories:,} categories; "
+                f"the maximum is {_MOST_PREFIXES:,} categories. To ask for some of the prefixes, "
+                "use ranges([(0, stop), ..])."
             )
         return sparse.csr_array(np.tri(n_categories, dtype=bool)).astype(float)
 
 
 class _OfBins(QuerySet):
-    """Queries about the users' numbers, whose weights depend on the edges of the bins."""
+    """Queries about users' numbers, if the categories are bins. Their weights depend on the bins'
+    edges."""
 
     # weights: a function of the edges of the bins. It returns the weights for users who are spread
     # evenly within their bins, and the minimum and maximum weights.
@@ -572,7 +594,11 @@ _Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 def _range_weights(
     pairs: np.ndarray, names: list[str], ends: np.ndarray, is_whole: bool
 ) -> _Weights:
-    """Return the proportion of each bin in each range, and the minimum and maximum proportions."""
+    """Return the proportion of each bin that is in each range, and its minimum and its maximum.
+
+    Each of the three arrays has a row for each range and a column for each bin. The minimum and the
+    maximum are over all distributions of the numbers within a bin.
+    """
     if is_whole:  # a number a reaches from a - 1/2 to a + 1/2
         pairs = np.ceil(pairs) - 0.5
     low = np.maximum(pairs[:, :1], ends[:-1])
@@ -581,7 +607,7 @@ def _range_weights(
     outside = np.flatnonzero(~shares.any(axis=1))
     if outside.size:
         raise ValueError(
-            f"between got the range {names[outside[0]]}, which is outside of the bins. Choose "
+            f"between got the range {names[outside[0]]}, which is outside of all bins. Pass "
             f"numbers from {' to '.join(number_texts(ends[[0, -1]]))}."
         )
     whole = np.rint(shares)
@@ -590,19 +616,23 @@ def _range_weights(
 
 
 def _mean_weights(ends: np.ndarray, is_whole: bool) -> _Weights:
-    """Return the weights of a mean: the middle of each bin, and its smallest and largest number."""
+    """Return three rows of weights of a mean: the center of each bin, its smallest and largest
+    number."""
     low, high = ends[None, :-1], ends[None, 1:]
     half = is_whole / 2
     return (low + high) / 2, low + half, high - half
 
 
 def is_mean(name: Any) -> bool:
-    """Return whether the name of a query is the name of a mean."""
+    """Return whether the name of a query is the name of the query of `mean`."""
     return isinstance(name, str) and name.partition(_CLIPPED)[0] == "mean"
 
 
 class _Rectangles(_OfBins):
-    """Queries for rectangles: a range of one number and a range of another number, over a grid."""
+    """Queries for the proportion of users in each of several rectangles of a grid of two numbers.
+
+    A rectangle consists of a range of the first number and a range of the second number.
+    """
 
     def aligned(self, categories, domain=None):
         axes = zip(grid_of(domain, self), self._pairs.swapaxes(0, 1), strict=True)
@@ -619,7 +649,7 @@ class _Rectangles(_OfBins):
 
 
 class _RandomRectangles(QuerySet):
-    """Random blocks of cells of a grid."""
+    """Queries for random rectangles of a grid of two numbers: blocks of adjacent cells."""
 
     ordered = True
 
@@ -644,19 +674,25 @@ class _RandomRectangles(QuerySet):
 
 
 def _products(first: Any, second: Any) -> sparse.csr_array:
-    """Return the products of weights along both axes of a grid, one row for each query."""
+    """Return the weights of the cells of a grid, as products of the weights on its two axes.
+
+    There is one row per query.
+    """
     products = (np.outer(x, y).reshape(1, -1) for x, y in zip(first, second, strict=True))
     rows = [sparse.csr_array(row, dtype=float) for row in products]
     return sparse.csr_array(sparse.vstack(rows, format="csr"))
 
 
 def grid_of(domain: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the bins of both numbers of a grid; raise ValueError without a grid."""
+    """Return the edges of the bins on both axes of a grid of two numbers.
+
+    Raise ValueError if `domain` is not such a grid.
+    """
     ends = getattr(domain, "grid_ends", None)
     if ends is None:
         raise ValueError(
-            f"{queries!r} needs an estimate of the cells of two numbers, got other categories. "
-            "Declare categories=Domain.grid(x_bins, y_bins)."
+            f"{queries!r} needs an estimate whose categories are the cells of a grid of two "
+            "numbers. Pass categories=Domain.grid(x_bins, y_bins) to the oracle."
         )
     return ends
 
@@ -672,8 +708,9 @@ class _TopK(QuerySet):
     def matrix(self, n_categories, frequencies=None):
         if frequencies is None:
             raise ValueError(
-                f"{self!r} asks for the categories that are *truly* the most frequent, and needs "
-                f"the true frequencies. For the largest estimates use estimate.top({self.top})."
+                f"{self!r} asks for the categories with the largest *true* frequencies, which an "
+                "estimate does not contain. For the largest estimated frequencies, use "
+                f"estimate.top({self.top})."
             )
         _check_room(self, self.top, n_categories)
         top = np.argsort(-np.asarray(frequencies), kind="stable")[: self.top]
@@ -681,7 +718,10 @@ class _TopK(QuerySet):
 
 
 def _check_room(queries: QuerySet, minimum: int, d: int) -> None:
-    """Raise ValueError if the queries need more categories (`minimum`) than the d of the domain."""
+    """Raise ValueError if the queries need more categories than the domain has.
+
+    `minimum` is the number that the queries need, and `d` the number of categories of the domain.
+    """
     if minimum > d:
         raise ValueError(
             f"{queries!r} needs at least {minimum} categories, but the domain has {d} categories. "
@@ -690,7 +730,11 @@ def _check_room(queries: QuerySet, minimum: int, d: int) -> None:
 
 
 def _sums(columns: np.ndarray, sizes: np.ndarray, n_categories: int) -> sparse.csr_array:
-    """Return one query per size; a query of size s adds up the next s of the listed columns."""
+    """Return the matrix of queries that add up frequencies, with one row per entry of `sizes`.
+
+    The first query adds up the categories at the first sizes[0] positions in `columns`, the second
+    query the categories at the next sizes[1] positions, and so on.
+    """
     starts = np.r_[0, np.cumsum(sizes)]
     shape = (len(sizes), n_categories)
     return sparse.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
@@ -702,12 +746,12 @@ Queries: TypeAlias = QuerySet | Matrix | Sequence[Any] | Mapping[Any, Any]
 
 
 def full_domain() -> QuerySet:
-    """Ask for the frequency of every category.
+    """Ask for the frequency of each single category.
 
     Returns
     -------
     QuerySet
-        d queries of one category each.
+        One query for each of the d categories.
     """
     return _FullDomain()
 
@@ -731,14 +775,15 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
     -------
     QuerySet
         One query per group. If labels were passed, the queries are in the order of the sorted
-        labels; otherwise in the order of the groups. `names` are the labels, the keys of the
-        mapping, or None.
+        labels; otherwise in the order of the groups. The queries' `names` are the labels, the keys
+        of the mapping, or None.
 
     Raises
     ------
     ValueError
-        If a category has no label, a group has no category, or a group contains a category twice.
-        `answer` also refuses categories that the estimate does not have.
+        If a category has no label, if a group has no category, or if a group contains a category
+        twice. The method `answer` of an estimate raises it if a group contains a category that the
+        estimate does not have.
 
     Examples
     --------
@@ -767,26 +812,28 @@ def groups(labels: Column | Mapping[Any, Any]) -> QuerySet:
 
 
 def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
-    """Ask for the proportion of users between two numbers, in the units of the bins.
+    """Ask for the proportion of users whose number is between two numbers.
 
-    If only a part of a bin is in the range, the same proportion of the bin's users counts, as if
-    they were spread evenly. This is an assumption: the true answer is at least the total of the
-    bins inside of the range, and at most the total of all bins that overlap with the range.
+    The categories of the estimate must be bins of numbers. If a part of a bin is in the range, the
+    answer includes the same proportion of the bin's users, as if their numbers were spread evenly
+    in the bin. This is an assumption. The true answer is at least the total frequency of the bins
+    that are completely in the range, and at most the total of all bins that overlap with the range.
 
     Parameters
     ----------
     pairs : array-like of shape (n_queries, 2) or (n_queries, 2, 2)
-        Start and stop of each range; the stop is excluded. With whole numbers, (20, 40) asks for
-        20 to 39. An end may be infinite. Over a grid, a rectangle is a range of the first number
-        and a range of the second number: ((20, 40), (0, 100)).
+        Start and stop of each range. The stop is not included: for whole numbers, (20, 40) asks for
+        20 to 39. A start may be minus infinity, and a stop infinity. If the categories are a grid
+        of two numbers, pass a rectangle for each query: a range of the first number and a range of
+        the second number, such as ((20, 40), (0, 100)).
     spread : {"any", "even"}, default="any"
-        Assumption, for confidence intervals, about users in a bin of which only a part is in the
-        range. "any": intervals are valid for every distribution within the bin, because they reach
-        from the total of the bins inside to the total of all overlapping bins. "even": intervals
-        assume that users are spread evenly in the bin. They are shorter, but wrong if numbers are
-        concentrated at some values, such as whole years in bins of one and a half years. If ranges
-        begin and end at edges of bins, "any" and "even" give the same intervals. Plans of
-        collections ignore this uncertainty.
+        Assumption of confidence intervals about the numbers in a bin, if only a part of the bin is
+        in the range. With "any", the intervals are valid for every distribution of the numbers in
+        the bin: they reach from the total of the bins that are completely in the range to the total
+        of all overlapping bins. With "even", the intervals assume that the numbers are spread
+        evenly in the bin. They are shorter, but wrong if numbers are concentrated at some values,
+        such as whole years in bins of one and a half years. If ranges begin and end at edges of
+        bins, "any" and "even" give the same intervals. The class `Plan` ignores this uncertainty.
 
     Returns
     -------
@@ -796,8 +843,8 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     Raises
     ------
     ValueError
-        If there is no range, or a range is empty. `answer` raises it if the categories are not bins
-        between bounds, or a range is outside of the bounds.
+        If there is no range, or if a range is empty. The method `answer` of an estimate raises it
+        if the categories are not bins with bounds, or if a range is outside of the bounds.
 
     Examples
     --------
@@ -815,8 +862,8 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
         return _Rectangles(None, spread, names, f"between({len(array)} rectangles)", array)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(
-            f"between got {pairs!r}. Pass a list of pairs such as [(20, 40), (65, 100)], or over a "
-            "grid of rectangles such as [((20, 40), (0, 100))]."
+            f"between needs a list of pairs (start, stop), got {pairs!r}. Pass for example "
+            "[(20, 40), (65, 100)], or over a grid rectangles such as [((20, 40), (0, 100))]."
         )
     names = _names_of_ranges(array)
     weights = partial(_range_weights, array, names)
@@ -829,12 +876,15 @@ def _joined(x_names: list[str], y_names: list[str]) -> list[str]:
 
 
 def _names_of_ranges(array: np.ndarray, is_whole: bool = False) -> list[str]:
-    """Return names such as "[20, 40)", or "20 to 39"; raise ValueError if a range is empty."""
+    """Return names of ranges, such as "[20, 40)", or "20 to 39" for whole numbers.
+
+    Raise ValueError if a range is empty.
+    """
     is_range = array[:, 0] < array[:, 1]
     if not is_range.all():
         pair = array[~is_range][0].tolist()
         raise ValueError(
-            f"between got the range {pair}. Pass a stop that is larger than the start."
+            f"between got the empty range {pair}. Pass a stop that is larger than the start."
         )
     if is_whole:
         return range_names(*np.ceil(array).T)
@@ -843,9 +893,10 @@ def _names_of_ranges(array: np.ndarray, is_whole: bool = False) -> list[str]:
 
 
 def check_spread(spread: str, name: str) -> None:
-    """Raise ValueError unless `spread` is "any" or "even"."""
+    """Raise ValueError if `spread` is neither "any" nor "even". `name` is the function's name in
+    the message."""
     if spread not in ("any", "even"):
-        raise ValueError(f'{name} needs spread="any" or "even", got {spread!r}.')
+        raise ValueError(f'{name} got spread={spread!r}. Pass spread="any" or spread="even".')
 
 
 def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "any") -> QuerySet:
@@ -854,35 +905,36 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     Parameters
     ----------
     numbers : array-like of shape (d,), or mapping, default=None
-        The number that each category represents, in the order of the categories; or a mapping or a
-        pandas Series that is indexed by category, in any order. If None, the numbers are the
-        centers of the bins of a domain with bounds. Without bounds the first and the last bin have
-        no center, so you must pass numbers.
+        The number that each category represents, in the order of the categories. Or a mapping or a
+        pandas Series from categories to numbers, in any order. If None, the categories must be bins
+        with bounds, and the numbers are the centers of the bins. Without bounds the first and the
+        last bin have no center, so you must pass numbers.
     spread : {"any", "even"}, default="any"
-        If `numbers` is None: assumption, for confidence intervals, about the users within bins.
-        "any": intervals are valid for every distribution within the bins, because they reach from
-        all users at the lower ends of their bins to all users at the upper ends. "even": intervals
-        assume that the mean of each bin is its center.
+        Assumption of confidence intervals about the numbers in a bin, if `numbers` is None. With
+        "any", the intervals are valid for every distribution of the numbers in a bin: they reach
+        from the mean if all numbers are at the lower ends of their bins to the mean if all are at
+        the upper ends. With "even", the intervals assume that the mean of each bin is its center.
 
     Returns
     -------
     QuerySet
-        One query. Its name is "mean"; if numbers were clipped, it is for example "mean of values
-        clipped to 0 to 100". The key ``answers["mean"]`` works for both names.
+        One query with the name "mean". If the domain clips numbers, the name is for example "mean
+        of values clipped to 0 to 100". In both cases ``answers["mean"]`` is the answer.
 
     Raises
     ------
     ValueError
-        If a category has no finite number. `answer` raises it if `numbers` is None and the bins
-        have no centers.
+        If the number of a category is missing or infinite. The method `answer` of an estimate
+        raises it if `numbers` is None and the bins have no centers.
 
     Notes
     -----
-    A post-processed estimate computes the mean from its processed frequencies, so the mean may be
-    biased; for bins there is one warning. ``estimate.mean()`` is the mean of the raw estimate.
+    The answer of a post-processed estimate is computed from its post-processed frequencies, so it
+    may be biased. If the categories are bins, there is one warning. ``estimate.mean()`` is the mean
+    of the raw estimate.
 
-    If the estimated frequencies do not sum to exactly 1, the error of their sum contributes to the
-    error of the mean. This contribution is larger if the numbers are farther from 0.
+    If the estimated frequencies do not sum to 1, the error of their sum contributes to the error of
+    the mean. This contribution is large if the numbers are far from 0.
 
     Examples
     --------
@@ -903,21 +955,21 @@ def mean(numbers: Column | Mapping[Any, Any] | None = None, *, spread: str = "an
     row = list(numbers.values()) if isinstance(numbers, Mapping) else as_vector(numbers).tolist()
     if any(is_missing(number) for number in row):
         raise ValueError(
-            "mean needs a number for each category, got a missing number. For the mean of only the "
-            "users who answered, pass the number 0 for the category None, and divide the result by "
-            "1 - estimate[None]."
+            "mean got a missing number in numbers=. Pass a number for each category. For the mean "
+            "of the users who answered, pass the number 0 for the category None, and divide the "
+            "answer by 1 - estimate[None]."
         )
     matrix = query_matrix([row]).matrix(len(row))
     return _MatrixQueries(matrix, "mean", ["mean"], own_categories(numbers))
 
 
 def prefixes() -> QuerySet:
-    """Ask for the cumulative distribution: the total of the first 1, 2, .., d categories.
+    """Ask for the cumulative distribution: the total frequency of the first 1, 2, .., d categories.
 
     Returns
     -------
     QuerySet
-        d queries; query i is the total of the first i + 1 categories.
+        d queries. Query i (from 0) is the total frequency of the first i + 1 categories.
 
     Examples
     --------
@@ -935,9 +987,9 @@ def query_matrix(matrix: Matrix) -> QuerySet:
     Parameters
     ----------
     matrix : array-like or sparse matrix of shape (n_queries, d)
-        One row per query, with a weight for each category; the answer is the weighted sum of the
-        frequencies. In a pandas DataFrame whose columns are named after the categories, the columns
-        may be in any order.
+        One row per query, with a weight for each category. The answer is the weighted sum of the
+        frequencies. If `matrix` is a pandas DataFrame whose columns have the names of the
+        categories, the columns may be in any order.
 
     Returns
     -------
@@ -954,28 +1006,28 @@ def query_matrix(matrix: Matrix) -> QuerySet:
     rows = sparse.csr_array(array, dtype=float, copy=True)
     if not np.all(np.isfinite(rows.data)):
         raise ValueError(
-            "Queries must be finite, got NaN or infinity in the matrix. Use the weight 0 for "
-            "categories that a query does not contain."
+            "The matrix of queries contains NaN or infinity. Pass finite weights, and the weight 0 "
+            "for categories that a query does not contain."
         )
     return _MatrixQueries(rows, categories=categories)
 
 
 def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0) -> QuerySet:
-    """Ask for the total frequency of random sets of categories, drawn without replacement.
+    """Ask for the total frequency of random sets of categories.
 
-    For the mean squared error, the metrics compute the exact mean over *all* sets of the given size
-    by a formula. Sets are drawn only if there is no formula (absolute errors, and answers clipped
-    by PostPos).
+    Each set is drawn without replacement. For the mean squared error, the metrics do not draw sets:
+    a formula gives the exact mean over *all* sets of the given size. Sets are drawn only if there
+    is no formula, which is the case for absolute errors and for answers clipped by PostPos.
 
     Parameters
     ----------
     size : float or int
-        Size of each set: an int is a number of categories, and a float in (0, 1] is a fraction of
-        the domain.
+        Size of each set. An int is a number of categories. A float in (0, 1] is a fraction of the
+        number of all categories.
     n_sets : int, default=100
-        Number of sets to draw if there is no formula.
+        Number of sets that are drawn if there is no formula.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the drawn sets. The same query set always draws the same sets.
+        Seed with which the sets are drawn. The same object always draws the same sets.
 
     Returns
     -------
@@ -990,11 +1042,11 @@ def random_sets(size: float, *, n_sets: int = 100, random_state: RandomState = 0
     is_fraction = isinstance(size, Real) and not isinstance(size, Integral) and 0 < size <= 1
     if not (_is_count(size) or is_fraction):
         raise ValueError(
-            f"random_sets got size={size!r}. Pass a fraction of the domain in (0, 1] or a number "
-            "of categories >= 1."
+            f"random_sets got size={size!r}. Pass a number of categories (an int >= 1), or a "
+            "fraction of the domain in (0, 1]."
         )
     if not _is_count(n_sets):
-        raise ValueError(f"random_sets needs n_sets >= 1, an integer, got {n_sets!r}.")
+        raise ValueError(f"random_sets got n_sets={n_sets!r}. Pass an integer >= 1.")
     # The seed is fixed here, so that a query set always draws the same sets.
     if not isinstance(random_state, Integral):
         random_state = int(as_generator(random_state).integers(1 << 32))
@@ -1007,9 +1059,9 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     Parameters
     ----------
     bounds : int or array-like of shape (n_ranges, 2)
-        Either the number of ranges: they cover all categories, and contain nearly equal numbers of
-        them. Or the start and the stop of each range, as positions of categories: the first
-        category has position 0, and a range does not include its stop.
+        Either an int, the number of ranges: the categories are then divided into so many ranges of
+        nearly equal numbers of categories. Or the start and the stop of each range, as positions of
+        categories. The first category has position 0, and a range does not include its stop.
 
     Returns
     -------
@@ -1019,7 +1071,7 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     Raises
     ------
     ValueError
-        If there is no range, or a range is empty.
+        If there is no range, or if a range is empty.
 
     Examples
     --------
@@ -1033,32 +1085,35 @@ def ranges(bounds: int | ArrayLike) -> QuerySet:
     """
     if isinstance(bounds, Integral):
         if not _is_count(bounds):
-            raise ValueError(f"ranges needs at least one range, got {bounds!r}. Pass 1 or more.")
+            raise ValueError(f"ranges needs at least one range, got {bounds!r}. Pass one or more.")
         return _Ranges(int(bounds))
     pairs = np.asarray(bounds)
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs) or pairs.dtype.kind not in "iu":
         raise ValueError(
-            f"ranges got {bounds!r}. Pass a number of ranges, or integer positions of shape "
-            "(n_ranges, 2), a start and a stop for each range."
+            f"ranges got bounds={bounds!r}. Pass the number of ranges as an int, or a list of "
+            "pairs of integers: the positions at which each range starts and stops."
         )
     is_range = (pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1])
     if not is_range.all():
         pair = pairs[~is_range][0].tolist()
-        raise ValueError(f"ranges needs positions with 0 <= start < stop, got {pair}.")
+        raise ValueError(
+            f"ranges got the start and stop {pair}. Pass positions with 0 <= start < stop."
+        )
     return _Ranges(pairs.astype(np.int64))
 
 
 def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> QuerySet:
-    """Ask for the proportion of users in random rectangles of a grid.
+    """Ask for the proportion of users in random rectangles of a grid of two numbers.
 
-    The ends of a rectangle are two different edges of each axis, drawn uniformly.
+    On each axis, the start and the stop of a rectangle are two different edges of bins, which are
+    drawn uniformly.
 
     Parameters
     ----------
     n_rectangles : int, default=100
         Number of rectangles.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the rectangles. A query set draws the same rectangles each time it is used.
+        Seed with which the rectangles are drawn. The same object always draws the same rectangles.
 
     Returns
     -------
@@ -1068,8 +1123,8 @@ def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> Que
     Raises
     ------
     ValueError
-        If the number is not a positive integer. `answer` raises it if the categories are not a
-        grid.
+        If `n_rectangles` is not a positive integer. The method `answer` of an estimate raises it if
+        the categories are not the cells of a grid.
 
     Examples
     --------
@@ -1081,7 +1136,7 @@ def rectangles(n_rectangles: int = 100, *, random_state: RandomState = 0) -> Que
     (1, 2)
     """
     if not _is_count(n_rectangles):
-        raise ValueError(f"rectangles needs n_rectangles >= 1, an integer, got {n_rectangles!r}.")
+        raise ValueError(f"rectangles got n_rectangles={n_rectangles!r}. Pass an integer >= 1.")
     if not isinstance(random_state, Integral):
         random_state = int(as_generator(random_state).integers(1 << 32))
     return _RandomRectangles(int(n_rectangles), int(random_state))
@@ -1166,11 +1221,11 @@ def top_k(k: int) -> QuerySet:
     Returns
     -------
     QuerySet
-        k queries. They depend on the true frequencies: metrics accept them, and
-        `FrequencyEstimate.answer` raises an error.
+        k queries of one category each. They need the true frequencies. So you can pass them to
+        metrics, and `FrequencyEstimate.answer` raises an error.
     """
     if not _is_count(k):
-        raise ValueError(f"top_k needs a positive integer, got {k!r}.")
+        raise ValueError(f"top_k got k={k!r}. Pass an integer >= 1.")
     return _TopK(int(k))
 
 
@@ -1179,13 +1234,14 @@ def _is_count(k: object) -> bool:
 
 
 def as_query_set(queries: Queries | None) -> QuerySet:
-    """Return the query set that an argument `queries` describes.
+    """Convert an argument `queries` to a query set.
 
     Parameters
     ----------
     queries : QuerySet, list, mapping, (sparse) matrix of shape (n_queries, d), or None
-        If None, every category is a query. Each row of a matrix is a query. Each item of a list is
-        a category or a query set. A mapping has the same meaning as in `groups`.
+        If None, each single category is a query. Each row of a matrix is a query. Each item of a
+        list is a category or a query set. A mapping has the same meaning as in the function
+        `groups`.
 
     Returns
     -------
@@ -1197,7 +1253,7 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     TypeError
         If `queries` has another type.
     ValueError
-        If a list contains a category twice, or ``top_k(k)`` together with other query sets.
+        If a list contains a category more than once, or ``top_k(k)`` and other query sets.
     """
     if queries is None:
         return full_domain()
@@ -1206,8 +1262,8 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if isinstance(queries, Mapping):
         if any(isinstance(value, QuerySet | None) for value in queries.values()):
             raise TypeError(
-                "A mapping from names of parts to queries needs a set of estimates, got "
-                f"{queries!r} for a single estimate. Pass the queries of this estimate."
+                f"The queries {queries!r} are a mapping from the names of estimates to queries, "
+                "but they were passed for a single estimate. Pass the queries for this estimate."
             )
         return groups(queries)
     items: Any = queries
@@ -1219,14 +1275,14 @@ def as_query_set(queries: Queries | None) -> QuerySet:
     if sparse.issparse(items) or is_list or hasattr(items, "__array__"):
         return query_matrix(items)
     raise TypeError(
-        "Queries must come from sklearn_ldp.queries, be a list of categories or of query sets, a "
-        'mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, n_categories), '
-        f"got {type(queries).__name__}."
+        "Queries must be an object from sklearn_ldp.queries, a list of categories or of such "
+        'objects, a mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, '
+        f"n_categories), got {type(queries).__name__}. Pass one of these."
     )
 
 
 def _is_category(queries: Sequence[Any]) -> bool:
-    """Return whether the first item of a list is a category, and not a row of a matrix."""
+    """Return whether the first item of a list is a category. Otherwise it is a row of a matrix."""
     first = queries[0] if len(queries) else []
     if isinstance(first, tuple):  # a category of several columns
         return not all(isinstance(part, Real) for part in first)

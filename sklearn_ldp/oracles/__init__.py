@@ -1,4 +1,5 @@
-"""Frequency oracles: clients randomize values, and a server estimates frequencies from reports."""
+"""Frequency oracles: the client randomizes each user's value, and the server estimates
+frequencies."""
 
 from .._core.fitting import estimate_by_group
 from ._base import BaseOracle

@@ -24,7 +24,11 @@ from .._core.noise import Noise
 
 
 class OneColumn:
-    """Base of collectors whose users have a value of one column, over a declared domain."""
+    """Mixin of collectors in which each user has one value, from a single column.
+
+    It tells scikit-learn that X is one-dimensional. It also refuses `"auto"`: the domain must be
+    declared.
+    """
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -40,10 +44,11 @@ class OneColumn:
 class BaseOracle(BaseCollector[FrequencyEstimate]):
     """Base of all frequency oracles.
 
-    A new oracle needs two classes. The first is a :class:`~sklearn_ldp.oracles.channels.Channel`
-    with the probabilities, `privatize`, `count_support` and `simulate`. The second is a subclass of
-    this class with a method `_make_mechanism`, which builds the channel over a domain. No other
-    method has to be overridden.
+    A new oracle needs two classes. The first is a subclass of
+    :class:`~sklearn_ldp.oracles.channels.Channel`, the mechanism. It defines the probabilities of
+    the reports and the methods `privatize`, `count_support` and `simulate`. The second is a
+    subclass of this class. It defines the method `_make_mechanism`, which returns the mechanism for
+    a domain. No other method has to be overridden.
 
     %(parameters)s
     """
@@ -76,28 +81,36 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         inherit_parameters(cls)
 
     def _store(self, epsilon: float, categories: Any, *collection: Any) -> None:
-        """Store the parameters that all oracles share, in the order of the constructor."""
+        """Store the parameters that all oracles share.
+
+        `collection` contains `input`, `n_shards`, `random_state` and `n_jobs`, in this order.
+        """
         names = ("input", "n_shards", "random_state", "n_jobs")
         shared = dict(zip(names, collection, strict=True))
         BaseOracle.__init__(self, epsilon, categories=categories, **shared)
 
     def channel(self, categories: Categories | None = None) -> Any:
-        """Return the mechanism of this oracle, which planning, audits and searches use.
+        """Return the mechanism of this oracle: the distribution of its reports, and their decoding.
+
+        Planning, audits of epsilon and searches use the mechanism.
 
         Parameters
         ----------
         categories : int, array-like of shape (d,), Domain or None, default=None
-            The domain to use. If None, the declared domain, or the domain that "auto" has learned.
+            The domain to use. If None, use the declared domain. With ``categories="auto"``, use the
+            domain that `fit` has learned.
 
         Returns
         -------
         Channel
-            The mechanism, with its exact probabilities, its noise and the distribution of reports.
+            The mechanism. It contains the exact probabilities of the reports, and computes the
+            noise of an estimate from n reports.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid, or if the domain is unknown.
+            If a parameter is not valid, or if `categories` is None and no domain has been declared
+            or learned.
 
         Examples
         --------
@@ -109,7 +122,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return self._protocol_over(domain).mechanism
 
     def simulate(self, counts: Frequencies, n_repeats: int = 1) -> FrequencyEstimate:
-        """Simulate whole collections from known counts, without users, for studies.
+        """Simulate collections of reports from users with known counts, and return the estimates.
 
         Privacy: this method protects no user; `counts` must be public or synthetic.
 
@@ -118,17 +131,18 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         counts : array-like of shape (d,)
             True number of users of each category.
         n_repeats : int, default=1
-            Number of independent collections.
+            Number of independent collections to simulate.
 
         Returns
         -------
         FrequencyEstimate of shape (n_repeats, d)
-            One row per collection.
+            The raw estimates, one row per collection.
 
         Raises
         ------
         ValueError
-            If the counts are not non-negative integers, one per category.
+            If `counts` does not contain one count per category, or if a count is negative or is not
+            an integer.
         """
         self._check_parameters()
         per_category: Any = counts
@@ -139,8 +153,11 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         domain = Domain.of(size[0] if size else 0, self._name) if is_any else self._domain()
         users = check_counts(in_order(per_category, domain.categories, argument), argument)
         if len(users) != domain.size:
-            expected = f"one count for each of its {domain.size} categories"
-            raise ValueError(f"{self._name}.simulate expects {expected}, got {len(users)}.")
+            expected = f"counts= with one count for each of its {domain.size} categories"
+            raise ValueError(
+                f"{self._name}.simulate expects {expected}, got {len(users)} counts. Pass the "
+                "missing counts as 0, and remove counts of other categories."
+            )
         n = check_repeats(n_repeats, f"{self._name}.simulate")
         channel: Any = self._protocol_over(domain).mechanism
         rng = as_generator(self.random_state)
@@ -167,7 +184,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row, as for `fit`.
+            The number of users that each row of `X` stands for, as in `fit`. If None, each row is
+            one user.
 
         Returns
         -------
@@ -177,13 +195,14 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         Raises
         ------
         ValueError
-            If a value is not a category, the domain is unknown, or the weights are malformed.
+            If a value is not a category, if the domain is neither declared nor learned, or if
+            `sample_weight` does not contain one valid weight per row.
         """
         domain = self._domain()
         if domain.is_open:
             raise ValueError(
-                f"{self._name}.true_frequencies needs listed categories, but the domain is open: "
-                "declare the list in categories=."
+                f"{self._name}.true_frequencies needs a list of categories, but the domain is open "
+                '(categories="open"). Declare the list in categories=.'
             )
         numbers = self._numbers_of(domain, domain.encode(X, self._name))
         weights = np.ones(len(numbers))
@@ -193,7 +212,11 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return np.bincount(numbers.ravel(), each, domain.size + 1)[1:] / weights.sum()
 
     def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
-        """Return the codes plus 1 of each user's categories, padded with 0; (n_users, any)."""
+        """Return, for each user, the codes of the user's categories plus 1, padded with zeros.
+
+        A code is the position of a category in the domain. The result has shape (n_users, m), where
+        m is the maximum number of categories per user.
+        """
         return codes[:, None] + 1
 
     # -- results of fit ------------------------------------------------------------------------
@@ -206,29 +229,31 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
     def support_counts_(self) -> np.ndarray:
         """Number of reports that support each category.
 
-        A mechanism without p and q has no support, and the counts are the numbers of each output.
+        A report supports a category if it counts in favor of the category. If the mechanism is a
+        general matrix of probabilities (:class:`MatrixOracle`), reports do not support categories.
+        The counts are then the numbers of reports with each output.
         """
         return self._fitted("support_counts_").decoded[0][0].copy()
 
     @property
     def noise_(self) -> Noise:
-        """The noise of the estimates."""
+        """The distribution of the noise of the estimates."""
         state = self._fitted("noise_")
         return state.mechanism.noise(state.counts.n_samples)
 
     @property
     def frequencies_(self) -> np.ndarray:
-        """Unbiased estimates of the frequencies, of shape (d,)."""
+        """Unbiased estimates of the frequencies of the categories, of shape (d,)."""
         state = self._fitted("frequencies_")
         return state.mechanism.estimate_decoded(*state.decoded)[0][0]
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Name the estimate's columns after the categories.
+        """Return the names of the estimate's columns: the categories, as strings.
 
         Parameters
         ----------
         input_features : None
-            Ignored.
+            Ignored. It exists because scikit-learn's transformers have this parameter.
 
         Returns
         -------
@@ -257,7 +282,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return {None: PlannedEstimate(protocol.domain, self, noise, 1.0)}
 
     def _estimate_of(self, state: Collected) -> FrequencyEstimate:
-        """Return the raw estimate from the collected reports."""
+        """Return the raw estimate that is computed from the collected reports."""
         domain = state.protocol.domain
         values, noise = state.mechanism.estimate_decoded(*state.decoded)
         shards = Shards(state.mechanism, state.counts) if state.counts.n_shards > 1 else None
@@ -267,7 +292,8 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         return FrequencyEstimate(values, domain, noise, oracle, shards, **options)
 
     def _unfitted(self, parameters: dict[str, Any], domain: Domain) -> BaseOracle:
-        """Return an unfitted copy of this oracle, which simulations of the collection use."""
+        """Return an unfitted copy of this oracle, with which an estimate simulates its own
+        collection."""
         defaults = {"input": "values", "random_state": None, "n_jobs": None}
         # Only the domain itself contains edges of bins, and the axes of a grid.
         is_domain = isinstance(parameters["categories"], Domain)

@@ -35,7 +35,10 @@ def _every_oracle() -> list[BaseOracle]:
 
 @lru_cache(maxsize=8)
 def _prepared(epsilon: float) -> list[BaseOracle]:
-    """Return one oracle of each kind at a budget, without a domain; do not change the cache."""
+    """Return the oracles from which `best_oracle` chooses, with this epsilon and no categories.
+
+    The list is cached, so callers must not change these oracles.
+    """
     return [oracle.set_params(epsilon=epsilon) for oracle in _every_oracle()]
 
 
@@ -46,19 +49,21 @@ class OracleProfile:
     Parameters
     ----------
     total_variance : float
-        Number of users n times the sum of the categories' variances.
+        The sum, over the categories, of the variance of the estimated frequency, times the number
+        of users n. This product does not depend on n.
     minimax_bound : float
-        The minimum total variance of any oracle at this budget and domain.
+        The minimum total variance of any oracle for this epsilon and this number of categories.
     report_bits : int
         Size of a report, in bits.
     decode_operations : int
-        Order of magnitude of the number of operations that the server needs for n reports, from
-        their arrival to the estimate.
+        Approximate number of operations (its order of magnitude) with which the server computes the
+        estimate from n reports.
 
     Attributes
     ----------
     excess : float
-        Total variance divided by the bound, minus 1: 0.01 means 1 % above the bound.
+        `total_variance` divided by `minimax_bound`, minus 1. For example, 0.01 means that the
+        variance is 1 % above the minimum.
     """
 
     total_variance: float
@@ -68,12 +73,12 @@ class OracleProfile:
 
     @property
     def excess(self) -> float:
-        """Total variance divided by its lower bound, minus 1."""
+        """`total_variance` divided by `minimax_bound`, minus 1."""
         return self.total_variance / self.minimax_bound - 1
 
 
 def minimax_bound(epsilon: float, n_categories: int) -> float:
-    """Return the minimum total variance of any oracle, which subset selection attains.
+    """Return the minimum total variance of any oracle. :class:`SubsetSelection` attains it.
 
     Parameters
     ----------
@@ -85,8 +90,8 @@ def minimax_bound(epsilon: float, n_categories: int) -> float:
     Returns
     -------
     float
-        n times the sum of the categories' variances. For pure oracles this sum does not depend on
-        the frequencies.
+        The sum, over the categories, of the variance of the estimated frequency, times the number
+        of users n. For this oracle the sum does not depend on the true frequencies.
 
     References
     ----------
@@ -115,19 +120,20 @@ def profile_oracle(
     Parameters
     ----------
     oracle : oracle
-        The oracle. Its epsilon and its own parameters are used; its categories are ignored.
+        The oracle. All its parameters are used except `categories`.
     n_categories : int or Domain
         Size d of the domain, or the domain itself.
     frequencies : array-like of shape (d,), default=None
-        True frequencies. Only the result for Hadamard response with blocks depends on them. If
-        None, uniform frequencies.
+        True frequencies, for which to compute the variance. For most oracles the total variance
+        does not depend on them; an exception is :class:`HadamardResponse` with ``n_blocks > 1``. If
+        None, use equal frequencies.
     n_samples : int, default=1_000_000
-        Number of reports to decode.
+        Number n of reports, for which to compute `decode_operations`.
 
     Returns
     -------
     OracleProfile
-        The variance, the size of a report and the cost of decoding.
+        The total variance, the size of a report, and the number of operations of the server.
 
     Examples
     --------
@@ -154,43 +160,50 @@ def best_oracle(
 ) -> BaseOracle:
     """Choose the most accurate oracle whose reports are of a reasonable size.
 
-    The package recommends this oracle, and classes that need a default oracle use it. The choice
-    minimizes the total variance. This selects :class:`~sklearn_ldp.GRR` for few categories (up to 5
-    at epsilon 1, and up to 29 at epsilon 3), and :class:`~sklearn_ldp.SubsetSelection` for more
-    categories, with reports of up to one bit per category. Beyond 4,096 categories, reports are
-    limited to 64 bits. The choice is then :class:`~sklearn_ldp.ProjectiveGeometryResponse` or
-    :class:`~sklearn_ldp.OLH`; up to epsilon 4 their variance is less than 1 % above the minimum.
-    Among oracles within 0.01 % of the minimum variance, the oracle with the smallest reports is
-    chosen. The browser client supports all of these oracles except projective geometry response;
-    use OLH instead (:func:`~sklearn_ldp.collection.client_module`).
+    The package recommends this oracle, and classes that need a default oracle use it. The function
+    chooses the oracle with the minimum total variance: the sum of the variances of the estimated
+    frequencies. For few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3) this is
+    :class:`~sklearn_ldp.GRR`. For more categories it is :class:`~sklearn_ldp.SubsetSelection`, with
+    reports of at most one bit per category. For more than 4,096 categories, reports are limited to
+    64 bits. The choice is then :class:`~sklearn_ldp.ProjectiveGeometryResponse` or
+    :class:`~sklearn_ldp.OLH`; up to epsilon 4 their variance is less than 1 % above the minimum. If
+    several oracles are within 0.01 % of the minimum variance, the function chooses the oracle with
+    the smallest reports.
+
+    The client for web browsers (:func:`~sklearn_ldp.collection.client_module`) supports all of
+    these oracles except :class:`~sklearn_ldp.ProjectiveGeometryResponse`. In a browser, use
+    :class:`~sklearn_ldp.OLH` instead.
 
     Parameters
     ----------
     epsilon : float
         Privacy budget of one report.
     categories : int or array-like of shape (d,)
-        The public domain; an int d stands for ``0 .. d-1``.
+        The public domain. An int d means the categories ``0 .. d-1``.
     max_report_bits : float, default=None
         Maximum number of bits of a report. If None, there is no limit for up to 4,096 categories,
-        and the limit is 64 beyond. Specify 64 if every byte counts.
+        and a limit of 64 bits for more categories. Specify 64 if reports must be small.
     max_decode_operations : float, default=inf
-        Maximum number of operations, in order of magnitude, that the server may need for
-        `n_samples` reports.
+        Maximum number of operations (in order of magnitude) with which the server computes the
+        estimate from `n_samples` reports.
     n_samples : int, default=1_000_000
         Number of reports that the server expects.
     candidates : list of oracles, default=None
-        The oracles to choose from. Copies of them get `epsilon` and `categories`. If None, all
-        oracles.
+        The oracles to choose from. The function copies them, and sets `epsilon` and `categories` of
+        the copies. If None, choose from all oracles of this kind in the package: GRR, SUE, OUE,
+        BLH, OLH, HadamardResponse, ProjectiveGeometryResponse and SubsetSelection.
 
     Returns
     -------
     oracle
-        The chosen oracle, unfitted, with epsilon and categories set.
+        The chosen oracle. It is unfitted, and has this epsilon and these categories.
 
     Raises
     ------
+    TypeError
+        If `epsilon` is not a number, or if `categories` is a number that is not an integer.
     ValueError
-        If no oracle is within the limits.
+        If each oracle exceeds `max_report_bits` or `max_decode_operations`.
 
     Examples
     --------
@@ -205,8 +218,9 @@ def best_oracle(
     are_swapped = isinstance(categories, Real) and not isinstance(categories, Integral)
     if are_swapped or isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(
-            "best_oracle expects epsilon, a number, and then the categories, but got "
-            f"{epsilon!r} and {categories!r}. Call best_oracle(1.0, categories)."
+            "best_oracle expects two arguments: first epsilon (a number), then the categories (an "
+            f"integer or a list). It got {epsilon!r} and {categories!r}. For example, call "
+            "best_oracle(1.0, categories)."
         )
     domain = Domain.of(categories, "best_oracle")
     if max_report_bits is None:
@@ -225,9 +239,10 @@ def best_oracle(
     affordable = [i for i in small if operations[i] <= max_decode_operations]
     if not affordable:
         raise ValueError(
-            f"best_oracle found no oracle of at most {max_report_bits} bits per report and "
-            f"{max_decode_operations:.3g} operations. Raise the limits: the smallest report here "
-            f"has {min(bits)} bits, the fastest decoding needs {min(operations):.3g} operations."
+            f"best_oracle: no oracle has at most max_report_bits={max_report_bits} bits per report "
+            f"and needs at most max_decode_operations={max_decode_operations:.3g} operations. Pass "
+            f"larger limits: the smallest report has {min(bits)} bits, and the fastest decoding "
+            f"needs {min(operations):.3g} operations."
         )
     variances = {i: channels[i].total_variance() for i in affordable}
     max_variance = min(variances.values()) * 1.0001
@@ -247,13 +262,15 @@ def compare_oracles(
     n_categories : int
         Size d of the domain.
     candidates : list of oracles, default=None
-        The oracles to compare. Copies of them get `epsilon`. If None, all oracles.
+        The oracles to compare. The function copies them, and sets `epsilon` of the copies. If None,
+        compare all oracles from which :func:`~sklearn_ldp.best_oracle` chooses.
 
     Returns
     -------
     dict of ndarray
-        One row per oracle: "oracle", "total_variance", "excess", "report_bits",
-        "decode_operations" for a million reports.
+        A table as a dictionary of columns, with one row per oracle. The columns are "oracle" (its
+        repr) and the fields of :class:`~sklearn_ldp.oracles.OracleProfile`: "total_variance",
+        "excess", "report_bits", and "decode_operations" for a million reports.
 
     Examples
     --------

@@ -25,13 +25,15 @@ class GRR(BaseOracle, tag="grr"):
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + d - 1}, \\qquad
               q = \\frac{1}{e^\\epsilon + d - 1},
 
-    (T. Wang et al., NDSS 2020, Eq. 1). The variance grows with the number of categories. GRR is the
-    most accurate oracle for few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3, see
-    :func:`~sklearn_ldp.best_oracle`). It is more accurate than OUE and OLH if
-    ``d - 2 < 3 exp(epsilon)``. A report is one integer, the code of a category; the estimates sum
-    to 1. Plain arrays of reports look the same at every epsilon. Only
-    :class:`~sklearn_ldp.collection.Reports`, which store their protocol, allow the server to detect
-    a wrong epsilon.
+    where d is the number of categories (Eq. 1 of [2]_). The variance grows with d. GRR is the most
+    accurate oracle for few categories (up to 5 at epsilon 1, and up to 29 at epsilon 3, see
+    :func:`~sklearn_ldp.best_oracle`). It is more accurate than :class:`OUE` and :class:`OLH` if
+    ``d - 2 < 3 exp(epsilon)``.
+
+    A report is one integer from 0 to d - 1: the position of the reported category in the domain.
+    The estimated frequencies sum to 1. An array of reports does not show with which epsilon it was
+    made. :class:`~sklearn_ldp.collection.Reports` also store the epsilon, so the server can detect
+    that a client used another epsilon.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
@@ -48,6 +50,8 @@ class GRR(BaseOracle, tag="grr"):
     ----------
     .. [1] P. Kairouz, K. Bonawitz, D. Ramage, "Discrete distribution estimation under local
        privacy", ICML 2016. https://proceedings.mlr.press/v48/kairouz16.html
+    .. [2] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, :doi:`10.14722/ndss.2020.24157`.
 
     Examples
     --------
@@ -64,7 +68,11 @@ class GRR(BaseOracle, tag="grr"):
 
 
 class DirectChannel(NumberReports, Channel, tag="direct-channel"):
-    """Keep a code with probability ``threshold / 2**64``, otherwise report another, uniformly."""
+    """Mechanism of :class:`GRR`: a report is the code (position) of a category.
+
+    With probability ``threshold / 2**64`` the report is the user's own code, and otherwise a
+    uniformly drawn other code.
+    """
 
     has_two_likelihoods = True
     joint_support = JointSupport(0.0, 0.0)

@@ -20,34 +20,38 @@ from ._base import BaseOracle
 class HadamardResponse(BaseOracle, tag="hadamard-response"):
     """Hadamard response: for small epsilons, with reports of one integer and fast decoding.
 
-    Each category has a row of a Hadamard matrix of order K, a power of two above d (row 0, all
-    ones, is never used). The half of the columns in which this row is +1 supports the category. The
-    user reports one column: with probability p a uniform column of the half that supports their
-    category, otherwise a uniform column of the other half,
+    The oracle uses a Hadamard matrix of order K, a power of two that is larger than the number d of
+    categories. Each category is assigned to one row of this matrix. (Row 0 contains only ones and
+    is not used.) Each row has the entry +1 in one half of the columns and -1 in the other half. The
+    user reports one column. With probability p it is drawn uniformly from the columns with +1 in
+    the row of the user's category, otherwise from the columns with -1,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
-    A report is one integer in [0, K), and decoding is one fast Walsh-Hadamard transform. The oracle
-    is as accurate as :class:`BLH`, and less accurate than the optimum if :math:`e^\\epsilon` is far
-    above 1.
+    where q is the probability that a user of another category reports a column with +1 in this row
+    [1]_. A report is one integer in [0, K). The server computes the estimate with one fast
+    Walsh-Hadamard transform. The oracle is as accurate as :class:`BLH`. If :math:`e^\\epsilon` is
+    far above 1, its variance is larger than the minimum of all oracles.
 
-    With ``n_blocks > 1`` the matrix has B blocks on its diagonal [2]_. The reported column is then
-    more likely to lie in the block of the user's category, which suits large budgets. The estimate
-    of a category compares the two halves of the block, and its variance depends on the frequency of
-    the block:
+    With ``n_blocks > 1`` the matrix is block diagonal: it has B Hadamard matrices (blocks) on its
+    diagonal, and zeros elsewhere [2]_. Each category is assigned to one row of one block. The
+    reported column is then more likely to lie in the block of the user's category, which reduces
+    the variance for large epsilon. The estimate of a category compares the reports of the columns
+    with +1 and with -1 in its row. The variance depends on the frequency of the block:
 
     .. math:: n \\operatorname{Var}_v = \\frac{2 (e^\\epsilon + 2B - 1)}{(e^\\epsilon - 1)^2}
               \\left(1 + \\frac{e^\\epsilon - 1}{2} F_v \\right) - f_v,
 
-    where :math:`F_v` is the frequency of all categories of the block.
+    where :math:`f_v` is the frequency of category v, and :math:`F_v` is the sum of the frequencies
+    of all categories in the same block.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
 
     %(parameters)s
     n_blocks : "auto" or int, default=1
-        Number B of blocks, a power of two. 1 is the variant of the papers; "auto" follows [2]_, and
-        uses the largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
+        Number B of blocks, a power of two. 1 is the mechanism of [1]_. "auto" chooses the number of
+        [2]_: the largest power of two up to :math:`\\min(e^\\epsilon, 2d)`.
 
     %(attributes)s
     n_blocks_ : int
@@ -55,7 +59,7 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
     See Also
     --------
-    ProjectiveGeometryResponse : The same costs, and nearly optimal at any budget.
+    ProjectiveGeometryResponse : Similar costs, and nearly the minimum variance for any epsilon.
 
     References
     ----------
@@ -97,7 +101,7 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
     @property
     def n_blocks_(self) -> int:
-        """The number B of blocks."""
+        """The number of Hadamard matrices (blocks) on the diagonal of the matrix."""
         return self._fitted("n_blocks_").mechanism.n_blocks
 
     def _make_mechanism(self, domain):
@@ -108,8 +112,8 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
             n_blocks = 1 << (int(limit).bit_length() - 1)
         if n_blocks & (n_blocks - 1):
             raise ValueError(
-                "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two. "
-                f"Got {n_blocks!r} instead."
+                "The 'n_blocks' parameter of HadamardResponse must be \"auto\" or a power of two, "
+                f"such as 1, 2 or 4. Got {n_blocks!r} instead."
             )
         if n_blocks == 1:
             return HadamardChannel(n_categories, self.epsilon)
@@ -117,7 +121,11 @@ class HadamardResponse(BaseOracle, tag="hadamard-response"):
 
 
 class HadamardChannel(IndexChannel, tag="hadamard-channel"):
-    """Report a column of a Hadamard matrix; columns with +1 in the category's row are likelier."""
+    """Mechanism of :class:`HadamardResponse` with one block: a report is a column of a Hadamard
+    matrix.
+
+    Columns with +1 in the row of the user's category are more likely than columns with -1.
+    """
 
     n_blocks = 1
     report_name = "column"
@@ -143,12 +151,16 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
 
     # -- places of categories -----------------------------------------------------------------
     def _place(self, codes):
-        """Return the block of each category, and its row inside that block."""
+        """Return two arrays: the block of each category, and its row inside this block."""
         row, block = np.divmod(codes.astype(np.int64), self.n_blocks)
         return block, row + 1
 
     def _in_blocks(self, weights):
-        """Move the weight of each category to its block and row: (..., n_blocks, order)."""
+        """Write the weight of each category at the block and row of this category, and zeros
+        elsewhere.
+
+        Shapes: weights (..., d) -> (..., n_blocks, order).
+        """
         blocks = np.zeros((*weights.shape[:-1], self.n_blocks, self.order))
         blocks[..., *self._place(np.arange(self.n_categories))] = weights
         return blocks
@@ -172,11 +184,20 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
 
     @staticmethod
     def _halves(blocks):
-        """Return, for each block and each row, the sum over the columns in which the row has +1."""
+        """Return, for each row of each block, the sum of the weights of the columns with +1.
+
+        `blocks` has shape (..., n_blocks, order) and contains one weight per column.
+        """
         return (walsh_hadamard(blocks) + blocks.sum(axis=-1, keepdims=True)) / 2
 
     def _member(self, codes, index, sign):
-        """Return the index-th column of the own block with `sign` in the own row (0 means +1)."""
+        """Return a column of the block of each user's category, given the column's index in one
+        half.
+
+        The half contains the columns with +1 (if `sign` is 0) or -1 (if `sign` is 1) in the row of
+        the category. `codes` contains the number of each user's category, and `index` an index per
+        user.
+        """
         block, row = self._place(codes)
         pivot = row & -row
         low = index & (pivot - 1)
@@ -197,14 +218,20 @@ class HadamardChannel(IndexChannel, tag="hadamard-channel"):
         return by_code.reshape(len(tallies), -1)[:, : self.n_categories]
 
     def _supports_of(self, signed, tallies):
-        """Return supports from the numbers of reports with +1 minus the numbers with -1."""
+        """Return, for each row of each block, the number of reports of columns with +1 in this row.
+
+        `signed` contains the number of reports of columns with +1 minus the number with -1, for
+        each row. `tallies` contains the number of reports of each column. The first axis is one
+        collection each.
+        """
         return (signed + tallies.sum(axis=1)[:, None, None]) // 2
 
 
 class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
-    """Report a column of a matrix with Hadamard blocks on its diagonal.
+    """Mechanism of :class:`HadamardResponse` with several blocks.
 
-    The columns with +1 in the row of the user's category are likelier.
+    A report is a column of a block-diagonal matrix; each block is a Hadamard matrix. Columns with
+    +1 in the row of the user's category are more likely than other columns.
     """
 
     # Support counts are signed: reports for a category minus reports of the same block against it.
@@ -232,22 +259,33 @@ class BlockHadamardChannel(HadamardChannel, tag="block-hadamard-channel"):
 
     @property
     def blocks(self) -> np.ndarray:
-        """The block of each category."""
+        """For each category, the number of the block to which the category is assigned, of shape
+        (d,)."""
         return np.arange(self.n_categories) % self.n_blocks
 
     @property
     def _per_user(self):
-        """Probability that a report is in the user's own block, and in each other block."""
+        """Return two probabilities: a report is in the block of the user's category, or in one
+        other block.
+
+        The second probability is for a single other block, and is the same for all of them.
+        """
         return float(self.inside + self.against), float(2 * self.against)
 
     @property
     def null_variance(self):
-        """Variance for one user, for a category in a block of frequency 0."""
+        """Variance of an estimated frequency from one user, if the frequency of the block is 0.
+
+        The frequency of a block is the sum of the frequencies of its categories.
+        """
         return self._per_user[1] / float(self.p) ** 2
 
     @property
     def slope(self):
-        """Slope of the variance in the frequency, for a category that is alone in its block."""
+        """Derivative of the variance (for one user) with respect to the frequency of the category.
+
+        The other categories in the same block are assumed to have frequency 0.
+        """
         own_block, other_block = self._per_user
         return (own_block - other_block) / float(self.p) ** 2 - 1
 

@@ -1,4 +1,5 @@
-"""Sets of items: each user has several categories. Reports are subsets or hash values."""
+"""Sets of items: each user has several categories. A report is a subset of the categories, or a
+hash function and a hash value."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ _PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to 
 
 
 class SetMechanism:
-    """Base of the two mechanisms for sets of items; it limits a user to `max_items` items."""
+    """Base of the two mechanisms for users with several items.
+
+    A report depends on at most `max_items` items of the user.
+    """
 
     # A user reports on all items in one report, so the covariance of two categories depends on the
     # number of users who have both, which a tally does not contain. Let r be the probability that a
@@ -55,7 +59,12 @@ class SetMechanism:
         return np.empty(0), 0.0, 0.0  # the number of a user's items is unknown
 
     def slots(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Return at most `max_items` items of each user, drawn at random, padded with zeros."""
+        """Return at most `max_items` items of each user, of shape (n, max_items), padded with
+        zeros.
+
+        `codes` has shape (n, any number), with a row for each user's items and zeros after them. If
+        a user has more than `max_items` items, the returned items are drawn at random.
+        """
         # The number of random bits does not depend on the number of items.
         n = len(codes)
         m = self.max_items
@@ -74,7 +83,11 @@ class SetMechanism:
         return slots
 
     def sided(self, codes: np.ndarray, coins: Coins) -> tuple[np.ndarray, np.ndarray]:
-        """Return the reports of `privatize`, and whether each report has the larger likelihood."""
+        """Return the reports of `privatize`, and whether each report has the larger likelihood.
+
+        Given a user's items, a report has one of two likelihoods, whose quotient is at most
+        exp(epsilon).
+        """
         raise NotImplementedError
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -82,24 +95,25 @@ class SetMechanism:
 
     def simulate(self, counts, n_repeats, rng):
         raise TypeError(
-            "Counts of items do not show which items a user has together, so users cannot be "
-            "simulated from counts. Fit sets that you draw instead, or use HeldOutSearch to choose "
-            "a post-processor."
+            "Users with several items cannot be simulated from counts, because counts of items do "
+            "not show which items each user has. To simulate a collection, draw a set of items for "
+            "each user, and pass these sets to fit. To choose a post-processor, use HeldOutSearch."
         )
 
 
 def _refuse_pairs(frequencies: np.ndarray) -> Any:
     raise ValueError(
-        "The variance of a sum over items depends on how many users have several of them, which "
-        "reports do not reveal. Query single items, or declare groups of items as the categories "
-        "of another oracle: a user then has each group that contains one of the user's items."
+        "The variance of a sum over several items cannot be computed, because it depends on how "
+        "many users have two of these items, and reports do not reveal this. Query single items. "
+        "To estimate groups of items, collect with another ItemOracle: its categories are the "
+        "groups, and a user has each group that contains one of the user's items."
     )
 
 
 class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
-    """Report a set of fixed size.
+    """Mechanism of :class:`ItemOracle` with subsets: a report is a set of fixed size.
 
-    Sets that share an item with the user's set are exp(epsilon) times as likely as other sets.
+    A set that shares an item with the user's set is exp(epsilon) times as likely as any other set.
     """
 
     # Places 0 .. d-1 are the categories, and the m other places fill up the sets of users who have
@@ -166,7 +180,11 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
         return self._drawn_sets(codes, coins)[0]
 
     def _drawn_sets(self, codes, coins):
-        """Return drawn sets as packed bits, and whether each contains an item of its user."""
+        """Draw the reported set of each user; return the sets as packed bits, and a boolean for
+        each set.
+
+        The boolean is True if the set contains an item (or a dummy) of its user.
+        """
         n = len(codes)
         d = self.n_categories
         m = self.max_items
@@ -194,7 +212,12 @@ class ItemSubsetChannel(SetMechanism, SubsetChannel, tag="item-subset-channel"):
 
 
 def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
-    """Return, for each slot of a user, the proportion of sets whose first common item is in it."""
+    """Return, for each slot i of a user, a probability for a uniformly drawn set of `size` places.
+
+    It is the probability that slot i is the first of the user's `max_items` slots that the set
+    contains. A slot is a place that contains an item of the user, or a dummy. There are `n_places`
+    places.
+    """
     missed = Fraction(1)
     shares = []
     for i in range(max_items):
@@ -205,7 +228,8 @@ def first_meetings(n_places: int, max_items: int, size: int) -> list[Fraction]:
 
 @lru_cache(maxsize=1 << 10)
 def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
-    """Return the reported sets' size of minimum variance, if all users have `max_items` items."""
+    """Return the size of the reported sets with the minimum variance, if all users have
+    `max_items` items."""
     # With one item this is the size of `SubsetSelection`. Floats are sufficient, because their
     # errors are far below the difference between two sizes.
     d = n_categories
@@ -223,7 +247,11 @@ def best_size(n_categories: int, max_items: int, epsilon: float) -> int:
 
 
 class SetHash(SetMechanism, MixingHash, tag="set-hash"):
-    """Report a random seed, and a value that is more likely if it is the hash of a user's item."""
+    """Mechanism of :class:`ItemOracle` with hashing: a report is a random seed and a hash value.
+
+    The seed determines a hash function. Hash values of the user's items are more likely than other
+    values. The client needs no list of categories.
+    """
 
     # The set of the items' hash values is filled up to m values by random other values. Then the
     # report is uniform in this set with the probability threshold / 2**64, and otherwise uniform
@@ -273,7 +301,8 @@ class SetHash(SetMechanism, MixingHash, tag="set-hash"):
 
 
 class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
-    """`SetHash` over a list of categories."""
+    """The mechanism `SetHash` over a list of categories, with which the server decodes the
+    reports."""
 
     client: Any
 
@@ -290,7 +319,10 @@ class ItemHashChannel(SetMechanism, MixingHashChannel, tag="item-hash-channel"):
 
 @lru_cache(maxsize=1 << 10)
 def best_range(max_items: int, epsilon: float) -> int:
-    """Return the hash range of minimum variance, an integer next to the optimum over the reals."""
+    """Return the number of hash values with the minimum variance.
+
+    This is one of the two integers next to the real number that minimizes the variance.
+    """
     # The derivative of q (1 - q) / (p - q)**2, with q = 1 / g and p = E / (m E + g - m), is 0 at
     # g**2 - g (a + 3 m) - m a + 2 (a + m) = 0 with a = m (E - 1).
     ratio = exp_lower_bound(epsilon)
@@ -304,62 +336,71 @@ def best_range(max_items: int, epsilon: float) -> int:
 class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     """Estimate the frequency of each item if users have several items, such as apps or symptoms.
 
-    A value is a set of categories. `fit` and `privatize` accept lists or sets of categories, a
-    boolean or sparse matrix with a column for each category, or a column of lists from pandas,
-    polars or Arrow. The estimate of a category is the proportion of users who have it, so the
-    frequencies do not sum to 1. You must declare the categories: "auto" is refused.
+    The categories are the possible items, and the value of a user is the set of the user's items.
+    `fit` and `privatize` accept lists or sets of items (one per user), a boolean or sparse matrix
+    with a row for each user and a column for each category, or a column of lists from pandas,
+    polars or Arrow. The frequency of a category is the proportion of users who have this item, so
+    the frequencies do not sum to 1. You must declare the categories, because ``"auto"`` is refused.
 
-    Two mechanisms report on the whole set in one report. The alternatives, a report about one
-    random item of each user, or about a sample of a filled-up set, have several times the variance.
+    There are two mechanisms. Both describe the whole set of a user in one report. Two alternatives
+    have several times their variance: to report one random item of each user, or to fill up the set
+    to a fixed size and to report one of its elements.
 
-    **Subsets** [1]_. There are d + m places: the d categories and m = `max_items` dummies. A user's
-    set is filled up with dummies to m places, and a report is a set of k places. A report that
-    intersects the set of the user is :math:`e^\\epsilon` times as likely as another report,
+    **Subsets** [1]_. There are d + m elements: the d categories and m = `max_items` dummies. The
+    set of each user is filled up with dummies to m elements. A report is a set of k elements. A
+    report that shares an element with the user's set is :math:`e^\\epsilon` times as likely as any
+    other report,
 
     .. math:: p = \\frac{e^\\epsilon}{\\Omega} \\frac{k}{d + m}, \\qquad q = \\frac{k - m p}{d},
               \\qquad \\Omega = e^\\epsilon + (1 - e^\\epsilon) \\binom dk / \\binom{d + m}k,
 
-    and k minimizes the variance. With ``max_items=1`` this is :class:`SubsetSelection` on d + 1
-    categories.
+    where p is the probability that a report contains an item of the user, and q is the probability
+    that it contains another category. The number k minimizes the variance. With ``max_items=1``
+    this is :class:`SubsetSelection` on d + 1 categories.
 
-    **Hashing** [2]_. A random function maps the items into g values, and a report is the function
-    and a value. The value of an item is reported with probability p, each other value less often,
+    **Hashing** [2]_. A random hash function maps each item to one of g values. A report is the hash
+    function and one value. The value of each of the user's items is reported with probability p,
+    and other values are less likely,
 
-    .. math:: p = \\frac{e^\\epsilon}{m e^\\epsilon + g - m}, \\qquad q = \\frac1g.
+    .. math:: p = \\frac{e^\\epsilon}{m e^\\epsilon + g - m}, \\qquad q = \\frac1g,
 
-    Reports are two integers for any d, and clients need no list of the items
-    (``categories="open"``). The value of q is exact only for an ideal hash function; the guarantee
-    epsilon does not depend on the hash function.
+    where q is the probability that the reported value is the value of another category. A report is
+    two integers for any d, and clients need no list of the items (``categories="open"``). The
+    formula for q is exact only for an ideal hash function. The guarantee epsilon does not depend on
+    the hash function.
 
-    **Users with more than `max_items` items** report on a random selection of `max_items` of them.
-    The reports do not reveal the number of such users, and their items are underestimated. From a
-    public guess of the distribution of set sizes, `plan` computes this bias and the error for each
-    `max_items`.
+    **Users with more than `max_items` items.** The client draws `max_items` of the user's items,
+    and ignores the other items. So the frequencies of the items of such users are underestimated,
+    and reports do not reveal how many such users there are. If you have a public guess of the
+    distribution of the number of items per user, `plan` computes this bias and the error for each
+    value of `max_items`.
 
-    Sums over several items would count users with two of these items twice. So queries that add up
-    items are refused. Post-processors that make the frequencies sum to 1 are also refused. Use
-    :class:`BasePos`, :class:`BaseCut`, or :class:`NPMLE` and :class:`EmpiricalBayes` with
-    ``simplex=False``.
+    **Sums over several items** would count a user with two of these items twice. So queries that
+    add up items raise an error. Post-processors that make the frequencies sum to 1 also raise an
+    error. Use :class:`BasePos`, :class:`BaseCut`, or :class:`NPMLE` and :class:`EmpiricalBayes`
+    with ``simplex=False``.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for the whole set and the number of its items. No operation on reports spends epsilon.
+    user. This protects the whole set and the number of its items. No operation on reports spends
+    epsilon.
 
     %(parameters)s
     max_items : int, default=5
-        Maximum number of items that a user reports on, from 1 to 256. The variance is about
-        proportional to it, for any number of items that users have.
+        Maximum number of a user's items on which the report depends, from 1 to 256. The variance is
+        about proportional to `max_items`, whatever the number of items that users have.
     method : {"auto", "subset", "hash"}, default="auto"
-        The mechanism. "auto" uses subsets for up to 2**14 categories, with reports of at most one
-        bit per category. For more categories and for open domains "auto" uses hashing.
+        The mechanism. "auto" uses subsets for up to 2**14 categories, and hashing for more
+        categories or if ``categories="open"``. With subsets, a report has at most one bit per
+        category.
 
     %(attributes)s
     n_clipped_ : int
-        Number of users with more than `max_items` items, counted exactly from raw values. Do not
-        publish it.
+        Number of users with more than `max_items` items. It is an exact count of raw values, so do
+        not publish it.
 
     See Also
     --------
-    KeyValueOracle : For items with a number each.
+    KeyValueOracle : For users who have a number for each of their items, such as a rating.
 
     References
     ----------
@@ -405,15 +446,17 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     def plan(
         self, sizes: ArrayLike, n_samples: int, *, frequency: float | None = None
     ) -> dict[str, np.ndarray]:
-        """Compare values of `max_items`, for a public distribution of the number of items per user.
+        """Compute the error of an item's frequency for each value of `max_items`.
 
-        Privacy: this method spends no epsilon; `sizes` must be public, for example from another
+        The distribution of the number of items per user must be known approximately.
+
+        Privacy: this method spends no epsilon. `sizes` must be public, for example from another
         survey.
 
         Parameters
         ----------
         sizes : array-like of shape (n_sizes,)
-            Frequencies of users with 0, 1, 2, .. items: numbers of users, or proportions.
+            The numbers (or the proportions) of users who have 0, 1, 2, .. items.
         n_samples : int
             Number of users.
         frequency : float, default=None
@@ -423,21 +466,25 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         Returns
         -------
         dict of ndarray of shape (n_values,)
-            "max_items", from 1 to the largest size; "std", the standard error of the item; "bias",
-            which is below 0 if users have more items than they report on; "rmse", the square root
-            of the sum of the squares of "std" and "bias".
+            A table as a dictionary of columns, with a row for each value of `max_items`.
+            "max_items" is from 1 to the largest number of items in `sizes`, at most 256. "std" is
+            the standard error of the item's frequency. "bias" is its bias, which is negative if
+            some users have more than `max_items` items. "rmse" is the square root of the sum of the
+            squares of "std" and "bias".
 
         Raises
         ------
         ValueError
-            If `sizes` or `frequency` are not frequencies, or if the domain is unknown.
+            If a number in `sizes` is negative or not finite, if no user in `sizes` has an item, if
+            `frequency` is not between 0 and 1, or if the categories are not declared.
 
         Notes
         -----
-        A user with s items reports on each item with probability min(1, m / s). Users who have the
-        item tend to have many items. Here the size s of their sets has a probability proportional
-        to s times the frequency of s among all users. Then the proportion of them who report on the
-        item is the mean of min(s, m) divided by the mean of s.
+        Let m be `max_items`. The client of a user with s items uses each item with probability
+        min(1, m / s). Users who have a given item tend to have many items. The bias assumes that
+        among these users, the probability of s items is proportional to s times the proportion of
+        all users with s items. Then the item is used by a proportion of these users that is the
+        mean of min(s, m) divided by the mean of s, where both means are over all users.
 
         Examples
         --------
@@ -455,9 +502,9 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         is_valid = np.all(np.isfinite(weights)) and np.all(weights >= 0)
         if not (is_valid and mean > 0 and 0 <= f <= 1):
             raise ValueError(
-                f"{self._name}.plan expects sizes to be the frequencies of users of 0, 1, 2, .. "
-                "items, some of them with an item, and a frequency from 0 to 1. Got "
-                f"{sizes!r} and {f!r}."
+                f"{self._name}.plan got sizes={sizes!r} and frequency={f!r}. Pass as sizes= the "
+                "numbers of users who have 0, 1, 2, .. items, with at least one user who has an "
+                "item, and as frequency= a number from 0 to 1."
             )
         tried = np.arange(1, min(len(weights) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")

@@ -1,4 +1,4 @@
-"""Several items a user, each with a number: frequencies of the items, and means of the numbers."""
+"""Several items per user, each with a number: frequencies of items, and means of the numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ _RARE = 2.0  # standard errors that a frequency is above 0 where there is a mean
 
 
 class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
-    """`ItemSubsetChannel` with two items per key; a number is randomly rounded to low or high."""
+    """Mechanism of :class:`KeyValueOracle`: `ItemSubsetChannel` with two virtual items for each
+    key.
+
+    A key is a category. The two virtual items are called low and high. The user's number of the key
+    is replaced by low (the lower bound) or high (the upper bound), at random.
+    """
 
     # A user has one of the two at most, so their covariance is known: it is that of `SetMechanism`
     # without users of both, alpha + beta f for a key of frequency f.
@@ -56,7 +61,12 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         return Noise.of(law, n_samples)
 
     def signed(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the estimates of each key's low and high item, of shape (m, n_keys, 2)."""
+        """Return the estimated frequencies of the low and the high item of each key, of shape (m,
+        n_keys, 2).
+
+        `tallies` has a row of counts for each of the m groups of users, and `sizes` the numbers of
+        users.
+        """
         return self._unbiased(tallies / sizes[:, None], 1).reshape(len(tallies), -1, 2)
 
     def estimate_decoded(self, tallies, sizes):
@@ -65,45 +75,51 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
 
 
 class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
-    """The frequency of each item, and the mean of a number of the item, such as a rating.
+    """Estimate the frequency of each item, and the mean of the users' numbers for each item.
 
-    A value maps the items of a user to numbers between public bounds. `fit` and `privatize` accept
-    a list of mappings, or a data frame with a column for each item and NaN for items that a user
-    does not have. The categories must be declared; "auto" is refused.
+    Each user has several items, and a number for each of these items, such as a rating. The value
+    of a user is a mapping from items to numbers between public bounds. `fit` and `privatize` accept
+    a list of mappings, or a data frame with a row for each user, a column for each item, and NaN
+    for items that a user does not have. The categories are the possible items. They must be
+    declared; ``"auto"`` is refused.
 
-    The client replaces each item by one of two virtual items, low or high, at random, such that the
-    expected value (low is the lower bound, high is the upper bound) is the number. The subsets of
-    :class:`ItemOracle` report on these virtual items. The frequency of an item is the sum of the
-    frequencies of its two virtual items, and the mean is the proportion of high items among them,
-    scaled to the bounds. The idea comes from PCKV [1]_, which samples one item of a user.
+    For each category there are two virtual items, low and high. The client replaces each item of
+    the user by its low or its high item at random. If low stands for the lower bound, and high for
+    the upper bound, the expected value is the user's number. The subset mechanism of
+    :class:`ItemOracle` then reports the virtual items. The estimated frequency of an item is the
+    sum of the frequencies of its two virtual items. The estimated mean is the proportion of high
+    items among them, scaled to the bounds. The idea comes from PCKV [1]_, which samples one item of
+    each user.
 
-    `detected` is refused, because a sum of two frequencies is not a count of reports. Use
-    simultaneous intervals to find frequencies above 0.
+    The method `detected` of the estimate raises an error, because a sum of two frequencies is not a
+    count of reports. Use simultaneous intervals to find items whose frequency is above 0.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user, for all their items and numbers. No operation on reports spends epsilon.
+    user. This protects all items and numbers of the user. No operation on reports spends epsilon.
 
     %(parameters)s
     bounds : (float, float), default=(0, 1)
-        The smallest and the largest number. They are public, and numbers outside are refused.
+        The smallest and the largest possible number, which are public. A number outside of the
+        bounds raises an error.
     max_items : int, default=5
-        Maximum number of items of a user in a report, as for :class:`ItemOracle`.
+        Maximum number of a user's items on which the report depends, as in :class:`ItemOracle`.
 
     %(attributes)s
     means_ : ndarray of shape (d,)
-        The mean number of each item, among the users who have the item. It is NaN if the frequency
-        is less than two standard errors above 0, because then hardly any user has the item. The
-        flag "too rare for a mean" of `estimate_` marks these items.
+        For each item, the estimated mean of the numbers of the users who have the item. It is NaN
+        if the estimated frequency of the item is less than two standard errors above 0, because the
+        reports do not show that users have the item. The flag "too rare for a mean" of `estimate_`
+        marks these items.
     means_std_ : ndarray of shape (d,)
         Standard errors of the means, by the delta method.
     n_clipped_ : int
-        Number of users with more than `max_items` items in the values that were read. Do not
-        publish it.
+        Number of users with more than `max_items` items. It is an exact count of raw values, so do
+        not publish it.
 
     See Also
     --------
-    ItemOracle : Without numbers, with less than half of the variance.
-    LocalMean : A single number a user.
+    ItemOracle : For items without numbers; its variance is less than half.
+    LocalMean : For one number per user.
 
     References
     ----------
@@ -146,12 +162,12 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
 
     @property
     def means_(self) -> np.ndarray:
-        """The mean number of each item; NaN where it is too rare."""
+        """The mean number of each item. It is NaN for items that are too rare."""
         return self._means()[0]
 
     @property
     def means_std_(self) -> np.ndarray:
-        """The standard errors of the means."""
+        """The standard errors of the means. They are NaN for items that are too rare."""
         return self._means()[1]
 
     def means_interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -160,13 +176,14 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval covers its mean, for each of them.
+            Probability that the interval of an item covers its mean. Each single interval has this
+            probability; the intervals are not simultaneous.
 
         Returns
         -------
         low, high : ndarray of shape (d,)
-            The ends of the intervals. They are the bounds if the reports do not exclude that no
-            user has the item.
+            The lower and upper ends of the intervals. If the reports do not exclude a frequency of
+            0 of an item, its interval is the whole range between the bounds.
 
         Raises
         ------
@@ -188,7 +205,12 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         return tuple(least + (most - least) * np.clip(end, 0, 1) for end in (low, top))
 
     def _quadratic(self) -> Any:
-        """Return each key's frequency, its frequency of high items, and their variances."""
+        """Return the frequencies of keys and of their high items, moments for one mean, and the
+        bounds.
+
+        The moments are, for each key, the variance of the frequency of the high item, its
+        covariance with the frequency of the key, and the variance of the frequency of the key.
+        """
         state: Any = self._fitted("means_")
         channel = state.mechanism
         tallies, sizes = state.decoded

@@ -1,4 +1,4 @@
-"""Optimized and binary local hashing."""
+"""Optimized and binary local hashing: a report is a hash function and a randomized hash value."""
 
 from __future__ import annotations
 
@@ -35,54 +35,61 @@ class OLH(BaseOracle, tag="olh"):
 
     Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
-    A user draws a hash function, hashes their category into g values, randomizes the hash value
-    as :class:`GRR` does, and reports the function and the value. A report supports the categories
-    that the function maps to the value, so
+    The client draws a hash function, and hashes the user's category to one of g values. It
+    randomizes this hash value as :class:`GRR` randomizes a category. The report contains the
+    function and the randomized value. A report supports (counts in favor of) each category that the
+    function maps to the reported value. It supports the user's category with probability p, and
+    each other category with probability q,
 
-    .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + g - 1}, \\qquad q = \\frac1g
+    .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + g - 1}, \\qquad q = \\frac1g.
 
-    (the 2019 and 2020 papers print :math:`e^\\epsilon - 1` in the numerator of p, a misprint).
+    (The papers [3]_ and [4]_ contain a misprint: :math:`e^\\epsilon - 1` in the numerator of p.)
 
-    The hash functions are linear over the finite field GF(g): with k digits :math:`v_j` of the
-    category's code and k uniform digits :math:`a_j`, the hash value is
-    :math:`\\langle a, v \\rangle = \\sum_j a_j v_j`. For two categories the difference of the hash
-    values is uniform. So p, q, and the mean and variance of every estimate are exactly as with
-    ideal hashing. Decoding is a Fourier transform over the field, in
-    :math:`O(n + k g^k \\log g)` instead of :math:`O(n d)`.
+    **Linear functions.** By default, the hash functions are linear over GF(g), the finite field
+    with g elements. A vector of k digits :math:`v_j` stands for a category, k random digits
+    :math:`a_j` define the function, and the hash value is
+    :math:`\\langle a, v \\rangle = \\sum_j a_j v_j`. The difference of the hash values of two
+    categories has a uniform distribution. So p, q, and the mean and variance of every estimate are
+    the same as with ideal hashing. The server decodes n reports with a Fourier transform over the
+    field, in :math:`O(n + k g^k \\log g)` operations instead of :math:`O(n d)`.
 
-    Only the covariances differ from ideal hashing: two categories on a line (of the affine space)
-    with a third category of frequency f have covariance :math:`f / (g (p - q) n)`. Two choices make
-    such lines rare: a fixed permutation scatters the codes over the space, and k is larger than
-    necessary for d categories. The variance of the sum over a set S is then larger than
-    with ideal hashing, by a factor of about :math:`1 + |S| (g - 2) (p - q) / ((1 - q) g^k)`. The
-    oracle uses the smallest k for which this factor is at most 1.1 for half of the domain. But
-    digits are only added while :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger.
-    So k is smaller for :math:`\\epsilon` above 4 and for large domains. `simulate` reproduces these
-    covariances, and :class:`~sklearn_ldp.planning.Plan` accounts for them.
+    Only the covariances differ from ideal hashing. If the vectors of two categories are on a line
+    (of the affine space) with the vector of a third category of frequency f, the estimates of the
+    two have covariance :math:`f / (g (p - q) n)`. Two choices make such lines rare: a fixed
+    permutation scatters the d categories over all :math:`g^k` vectors, and k is larger than
+    necessary for d categories. The variance of the sum over a set S of categories is then larger
+    than with ideal hashing, by a factor of about
+    :math:`1 + |S| (g - 2) (p - q) / ((1 - q) g^k)`. The oracle uses the smallest k for which this
+    factor is at most 1.1 if S is half of the domain. However, the oracle increases k only while
+    :math:`g^k` is at most :math:`2^{19}` or 16 d, whichever is larger. So the factor can exceed 1.1
+    for :math:`\\epsilon` above 4 and for large domains. `simulate` reproduces these covariances,
+    and :class:`~sklearn_ldp.planning.Plan` accounts for them.
 
     A report is two integers: the number of the function, in
-    :math:`[0, (g^k - 1) / (g - 1)]`, and the value, in [0, g). All multiples of a function share a
-    number, because their reports are equivalent.
+    :math:`[0, (g^k - 1) / (g - 1)]`, and the value, in [0, g). A function and its multiples have
+    the same number, because their reports are equivalent.
 
-    ``hash_family="mixing"`` hashes with 64-bit mixing under a random 63-bit seed instead. Clients
-    then need no list of the categories: with ``categories="open"`` they randomize any text, number
-    or tuple of texts and numbers, and the server counts reports for the categories in its own list.
-    Decoding needs O(n d) operations. The values of p and q are exact only for ideal mixing; the
-    guarantee epsilon does not depend on the mixing. This is the OLH of the papers: its hash range
-    is the integer closest to :math:`e^\\epsilon + 1`, the estimates of different categories are
-    independent, and `simulate` draws them independently in O(d).
+    **Mixing.** With ``hash_family="mixing"``, a hash function mixes the 64 bits of a category's
+    digest with a random 63-bit seed. Clients then need no list of the categories. With
+    ``categories="open"`` they randomize any text, number or tuple of texts and numbers, and the
+    server decodes the reports for the categories of its own list. Decoding needs O(n d) operations.
+    The formula for q is exact only for an ideal hash function. The guarantee epsilon does not
+    depend on the hash function. This variant is the OLH of [1]_: g is the integer closest to
+    :math:`e^\\epsilon + 1`, the estimates of different categories are independent, and `simulate`
+    draws them independently in O(d) operations.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
 
     %(parameters)s
     hash_range : "auto" or int, default="auto"
-        Number g of hash values. For linear functions g must be a prime or a power of a prime, and
-        "auto" chooses the value next to :math:`e^\\epsilon + 1` with the minimum variance. For
-        mixing g can be any integer, and "auto" chooses the integer closest to
-        :math:`e^\\epsilon + 1`.
+        Number g of hash values. If `hash_family` is "linear", g must be a prime or a power of a
+        prime, and "auto" chooses the value next to :math:`e^\\epsilon + 1` with the minimum
+        variance. If `hash_family` is "mixing", g can be any integer above 1, and "auto" chooses the
+        integer closest to :math:`e^\\epsilon + 1`.
     hash_family : {"linear", "mixing"}, default="linear"
-        Linear functions over GF(g), or keyed mixing of any category.
+        The hash functions: "linear" for linear functions over GF(g), or "mixing" for functions that
+        mix the category with a random seed.
 
     %(attributes)s
     hash_range_ : int
@@ -99,7 +106,12 @@ class OLH(BaseOracle, tag="olh"):
        https://www.usenix.org/conference/usenixsecurity17/technical-sessions/presentation/wang-tianhao
     .. [2] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
        projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html
-       (the contraction of one digit at a time).
+       (source of the decoding, which sums over one digit at a time).
+    .. [3] T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric, N. Li, "Locally differentially
+       private frequency estimation with consistency", NDSS 2020, :doi:`10.14722/ndss.2020.24157`.
+    .. [4] T. Wang, Z. Li, N. Li, M. Lopuhaä-Zwakenberg, B. Skoric, "Consistent and accurate
+       frequency oracles under local differential privacy", 2019,
+       https://arxiv.org/abs/1905.08320
 
     Examples
     --------
@@ -140,7 +152,7 @@ class OLH(BaseOracle, tag="olh"):
 
     @property
     def hash_range_(self) -> int:
-        """The number g of hash values."""
+        """The number of possible hash values."""
         return self._fitted("hash_range_").mechanism.configuration["hash_range"]
 
     def _takes_open_domain(self):
@@ -158,16 +170,17 @@ class OLH(BaseOracle, tag="olh"):
 
 
 class BLH(BaseOracle, tag="blh"):
-    """Binary local hashing: for small epsilons, with reports of a function and one bit.
+    """Binary local hashing: for small epsilon; a report is a hash function and one bit.
 
-    This oracle is also called random matrix projection. It is :class:`OLH` with hash values of one
-    bit,
+    This oracle is also called random matrix projection. It is :class:`OLH` with two hash values, 0
+    and 1. A report counts in favor of the user's category with probability p, and in favor of each
+    other category with probability q,
 
     .. math:: p = \\frac{e^\\epsilon}{e^\\epsilon + 1}, \\qquad q = \\frac12.
 
-    A report is two integers: the number of the hash function, in :math:`[0, 2^k)`, and a bit. No
-    three categories are on a line, so their estimates are uncorrelated. The oracle is less accurate
-    than the optimum if :math:`e^\\epsilon` is well above 1.
+    A report is two integers: the number of the hash function, in :math:`[0, 2^k)` with the number k
+    of digits of :class:`OLH`, and a bit. The estimates of different categories are uncorrelated. If
+    :math:`e^\\epsilon` is well above 1, the variance is larger than the minimum of all oracles.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
@@ -201,7 +214,7 @@ class BLH(BaseOracle, tag="blh"):
 
 
 def closest_hash_range(epsilon: float) -> int:
-    """Return the integer closest to ``exp(epsilon) + 1``, which is at least 2."""
+    """Return the integer closest to ``exp(epsilon) + 1``, and at least 2."""
     return round(_ideal_hash_range(epsilon))
 
 
@@ -210,7 +223,12 @@ def _ideal_hash_range(epsilon: float) -> Fraction:
 
 
 def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
-    """Return n times the variance at frequency 0, if m of the g hash values are a user's own."""
+    """Return n times the variance of an estimated frequency from n reports, if the true frequency
+    is 0.
+
+    There are g hash values. m of them belong to the user's own values: each of these is
+    exp(epsilon) times as likely in a report as each other hash value.
+    """
     ratio = exp_lower_bound(epsilon)
     q = Fraction(1, g)
     p = ratio / (m * ratio + g - m)
@@ -218,7 +236,11 @@ def hash_variance(g: int, epsilon: float, m: int = 1) -> Fraction:
 
 
 def best_field_order(epsilon: float) -> int:
-    """Return the best field order next to ``exp(epsilon) + 1``, by variance."""
+    """Return the best number of elements of the finite field for `OLH`.
+
+    It is one of the two possible numbers next to ``exp(epsilon) + 1``, the one with the smaller
+    variance.
+    """
     orders = field_orders_beside(float(_ideal_hash_range(epsilon)))
     return min(orders, key=lambda g: hash_variance(g, epsilon))
 
@@ -245,7 +267,11 @@ _MAX_LAW = 1 << 22  # largest space (in vectors) for which covariances are summe
 
 
 class LinearHash(HashReports):
-    """Report a uniform linear function on GF(g)^k, a copy number, and the function's value."""
+    """Base of mechanisms whose report is a linear hash function on GF(g)^k and a hash value.
+
+    The function is drawn uniformly. If `n_copies` is above 1, there are several functions for each
+    linear function; a subclass defines how their values differ.
+    """
 
     field: FiniteField
     n_digits: int
@@ -254,7 +280,7 @@ class LinearHash(HashReports):
 
     @property
     def functions(self) -> LinearFunctions:
-        """The linear functions."""
+        """The linear functions on GF(g)^k, for the g elements of `field` and k = `n_digits`."""
         return linear_functions(self.field.order, self.n_digits)
 
     @property
@@ -291,7 +317,11 @@ class LinearHash(HashReports):
 
 
 class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
-    """Report a uniform linear function on GF(g)^k, and its value after randomized response."""
+    """Mechanism of :class:`OLH` with linear functions, and of :class:`BLH`.
+
+    A report is a uniformly drawn linear function on GF(g)^k, and the function's value at the vector
+    of the user's category after randomized response.
+    """
 
     def __init__(self, n_categories: int, field: FiniteField, threshold: int):
         g = field.order
@@ -314,21 +344,31 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
-        """Return the number of values of the highest digits of the categories."""
+        """Return the number of different values of the highest `n_tried` digits of the categories'
+        vectors."""
         return -(-self._n_places(n_tried) // self.field.order ** (self.n_digits - n_tried))
 
     def _n_cells(self, n_tried):
-        """Return the number of functions of the other digits, times the number of hash values."""
+        """Return the number of linear functions of the other digits, times the number of hash
+        values.
+
+        The other digits are all digits of a vector except the highest `n_tried` digits.
+        """
         g = self.field.order
         return (1 + (g ** (self.n_digits - n_tried) - 1) // (g - 1)) * g
 
     def _n_places(self, n_tried):
-        """Return the number of vectors for scattered categories; fewer if prefixes are tried."""
+        """Return the number of vectors over which the categories are scattered.
+
+        This is the number of all vectors, or only the number of categories if the highest digits
+        are tried one by one (`n_tried` > 0) or a vector has one digit.
+        """
         return self.n_vectors if n_tried == 0 < self.n_digits - 1 else self.n_categories
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vector of each category, encoded as an integer."""
+        """The vector of each category, as an integer whose digits in base g are the vector's
+        entries."""
         return _vectors(self.n_categories, self._n_places(self.n_tried))
 
     @property
@@ -384,7 +424,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.concatenate(tallies)[: self.tally_size]
 
     def _tally_of_prefix(self, reports, prefix):
-        """Return the tally by the other digits, for the categories that begin with these digits."""
+        """Count the reports for the categories whose vectors begin with the digits of `prefix`.
+
+        The result has a count for each linear function of the remaining digits and each hash value.
+        If one digit remains, it has a count for each of these categories.
+        """
         g = self.field.order
         n_left = self.n_left
         left = linear_functions(g, n_left)
@@ -421,7 +465,8 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return self._law() if self.has_exact_covariance else None
 
     def _law(self) -> ReportLaw:
-        """Return the distribution of all reports, in the order of their numbers."""
+        """Return the distribution of a report: the probability of each report, in the order of
+        their numbers."""
         p = self.threshold / PROBABILITY_UNIT
         g = self.field.order
         shares = np.repeat(self.public_part.shares, g)
@@ -447,7 +492,12 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return super().public_part._replace(collisions=collisions)
 
     def _collisions(self, counts):
-        """For each difference v - w, count the functions that map v and w to the same value."""
+        """Return, for each difference v - w except 0, how many functions map v and w to the same
+        value.
+
+        v and w are vectors of categories. A function counts as often as its number in `counts`.
+        Also return the probability 1 / g that a random function maps two vectors to the same value.
+        """
         # These are the functions with <a, v - w> = 0: the count is as if all reports had value 0.
         functions = self.functions
         g = self.field.order
@@ -456,13 +506,23 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.rint(functions.gather(table)[0, functions.vectors[1:]]).astype(np.int64), 1 / g
 
     def _spread(self, weights):
-        """Return, for each report, the sum of the weights of the categories that it supports."""
+        """Return, for each report, the sum of the weights of the categories that the report
+        supports.
+
+        `weights` contains one weight per category. A report supports a category if its function
+        maps the category to the reported value.
+        """
         vector_weights = np.zeros((*weights.shape[:-1], self.n_vectors))
         vector_weights[..., self.vectors] = weights
         return self.functions.spread(vector_weights).reshape(*weights.shape[:-1], -1)
 
     def _gather(self, weights):
-        """Return, for each category, the sum of the weights of the reports that support it."""
+        """Return, for each category, the sum of the weights of the reports that support the
+        category.
+
+        `weights` contains one weight per report. A report supports a category if its function maps
+        the category to the reported value.
+        """
         table = weights.reshape(1, self.n_functions, self.field.order)
         return self.functions.gather(table)[0, self.vectors]
 
@@ -482,7 +542,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return np.array([self._draw_tally(counts, rng) for _ in range(n_repeats)])
 
     def _draw_tally(self, counts, rng):
-        """Draw the tally of a collection from its exact distribution, in at most O(n)."""
+        """Draw the tally (the counts that the server stores) of a simulated collection.
+
+        It is drawn from its exact distribution, in O(n) operations or fewer. `counts` contains the
+        number of users of each category.
+        """
         if self.n_tried:  # there is no table of the reports, so they are drawn one by one
             coins = SeededCoins(rng)
             tally = np.zeros(self.tally_size, dtype=np.int64)
@@ -506,7 +570,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         return table
 
     def _add_hashed(self, table, counts, rng):
-        """Add users of each category who send the values of uniform functions other than 0."""
+        """Add simulated reports to `table`, which has a count for each function and hash value.
+
+        For each category, `counts` contains the number of users. Each of them reports a uniformly
+        drawn function other than 0, and its true value at the user's category.
+        """
         g = self.field.order
         n_functions = self.n_functions - 1
         is_frequent = counts > _MANY_HASHED * n_functions
@@ -527,7 +595,11 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
 
 
 def n_digits_for(n_categories: int, order: int) -> int:
-    """Return the number k of digits of the space GF(g)^k over which categories are scattered."""
+    """Return the number k of digits of the vectors in GF(g)^k over which the categories are
+    scattered.
+
+    `order` is g, the number of elements of the field.
+    """
     d = n_categories
     g = order
     k = next(k for k in range(1, 65) if g**k >= d)
@@ -552,7 +624,7 @@ def _pieces(order: int, n_digits: int, n_categories: int, n_places: int) -> list
 
 
 def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield arrays of at most `size` codes; in total, each code occurs as often as its count."""
+    """Yield arrays of at most `size` codes. In total, code i occurs `counts[i]` times."""
     ends = np.cumsum(counts)
     for start in range(0, int(ends[-1]), size):
         stop = min(start + size, int(ends[-1]))
@@ -560,7 +632,7 @@ def _batches(counts: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 
 def _uniform_counts(n: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw n cells uniformly, and return the number of draws of each cell."""
+    """Draw n integers below `n_cells` uniformly; return how often each was drawn."""
     if n > _MANY_UNIFORM * n_cells:
         return rng.multinomial(n, np.full(n_cells, 1 / n_cells))
     total = np.zeros(n_cells, dtype=np.int64)
@@ -575,9 +647,11 @@ _CELLS = 1 << 16  # users times categories hashed at a time, so that they stay i
 
 
 class MixingHash(HashReports, tag="mixing-hash"):
-    """Report a random seed and a hash value.
+    """Client of :class:`OLH` with mixing: a report is a random seed and a hash value.
 
-    The hash of the value's digest by this seed is reported after randomized response.
+    The client hashes a 64-bit digest of the user's value with a hash function that depends on the
+    seed. It reports the hash value after randomized response. The client needs no list of
+    categories.
     """
 
     # A client needs nothing else. The codes are 64-bit digests of the values, so clients need no
@@ -620,8 +694,8 @@ class MixingHash(HashReports, tag="mixing-hash"):
     @property
     def tally_size(self):
         raise ValueError(
-            "Reports over an open domain are counted for the categories that a server lists. "
-            "Declare this list, in categories=."
+            'Reports from clients with categories="open" can only be counted for a list of '
+            "categories, which this oracle does not have. Declare the list in categories=."
         )
 
     def tally(self, reports):
@@ -629,7 +703,8 @@ class MixingHash(HashReports, tag="mixing-hash"):
 
 
 class MixingHashChannel(HashReports, IndependentChannel, tag="mixing-hash-channel"):
-    """`MixingHash` over a list of categories."""
+    """The mechanism `MixingHash` over a list of categories, with which the server decodes the
+    reports."""
 
     # Epsilon does not depend on the hash, but the estimate does: q = 1 / g is exact only for ideal
     # mixing.

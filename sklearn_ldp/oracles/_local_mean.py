@@ -1,4 +1,4 @@
-"""The mean of a number, estimated without bins."""
+"""The mean of a number per user, estimated without a histogram."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     Parameters
     ----------
     mean : ndarray of shape (n_estimates,)
-        Unbiased means; with few users a mean may lie outside of the bounds.
+        Unbiased estimates of the means, one per group. With few users an estimate may lie outside
+        of the bounds.
     standard_error : ndarray of shape (n_estimates,)
-        Standard errors with respect to the mean of the users who reported.
+        Standard errors of the means, if each is an estimate for the users who reported.
     population_error : ndarray of shape (n_estimates,)
-        Standard errors with respect to the mean of a population of which the users are a sample.
+        Standard errors of the means, if each is an estimate for a population from which the users
+        are a random sample.
     n_samples : ndarray of int of shape (n_estimates,)
-        Numbers of users.
+        Number of users in each group.
     bounds : (float, float)
-        The bounds of the number.
+        The public minimum and maximum of the users' numbers.
     row_names : list, default=None
-        Names of the groups.
+        Names of the groups. None if there is a single group.
     oracle : LocalMean, default=None
-        The unfitted oracle; None if unknown.
+        An unfitted oracle with the parameters of the collection. None if these are unknown.
 
     Examples
     --------
@@ -73,9 +75,14 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         numbers = [self.mean, self.standard_error, self.population_error, self.n_samples]
         are_alike = {np.shape(x) for x in numbers} == {(len(self),)} and np.isfinite(numbers).all()
         if not are_alike or np.min(numbers[1:], initial=0) < 0 or self.bounds[0] >= self.bounds[1]:
-            raise ValueError("means without an error, a number of users and bounds that rise")
+            raise ValueError(
+                "MeanEstimate needs a finite standard error and a number of users for each mean, "
+                "and bounds=(minimum, maximum) with minimum < maximum. Save the estimate again."
+            )
         if self.oracle is not None and tuple(self.oracle.bounds) != tuple(self.bounds):
-            raise ValueError("means within other bounds than the oracle's bounds")
+            raise ValueError(
+                "A MeanEstimate and its oracle have different bounds. Save the estimate again."
+            )
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -88,24 +95,24 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         Parameters
         ----------
         level : float, default=0.95
-            Probability that an interval covers its mean.
+            Probability that a single interval covers its mean.
         of : {"users", "population"}, default="users"
-            Whether the interval covers the mean of the users or of a population, see
-            :mod:`sklearn_ldp.inference`.
         at_all_times : bool or int, default=False
             Whether the level is the probability that the intervals of *all* looks at a growing
             collection cover their means. A number is the number of users at which the intervals
             are narrowest; choose it before the first look. True: 1,000.
+            The mean that an interval covers: the mean of the users who reported, or the mean of a
+            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
 
         Returns
         -------
         low, high : ndarray of shape (n_estimates,)
-            The lower and upper ends.
+            The lower and upper ends of the intervals.
 
         Raises
         ------
         ValueError
-            If the level is not in [0.5, 1), or `of` or `at_all_times` is something else.
+            If `level` is not in [0.5, 1), or if `of` or `at_all_times` is not valid.
         """
         check_level(level)
         check_of(of)
@@ -172,49 +179,52 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
 
 @inherit_survey_parameters
 class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mean"):
-    """The mean of a number between public bounds.
+    """Estimate the mean of a number per user, between public bounds.
 
-    A private and unbiased channel randomizes each user's number. The channel minimizes the average
-    variance over all numbers between the bounds, under a constraint: the variance at each number is
-    at most `worst_case` times the minimum possible worst-case variance. A linear program computes
-    the channel. Common budgets (such as 0.5, 1 or 2) are stored; for other budgets the computation
-    lasts some seconds, once per process.
+    The client of each user randomizes the number. The average of the decoded reports is an unbiased
+    estimate of the mean. The distribution of the report, given the number, minimizes the average
+    variance over all numbers between the bounds, under a constraint: the variance for each number
+    is at most `worst_case` times a minimum. This minimum is the smallest possible value of the
+    largest variance over all numbers. A linear program computes the distribution. The package
+    contains the solutions for common values of epsilon (such as 0.5, 1 or 2). For other values the
+    computation lasts some seconds, once per process.
 
-    Privacy: one report spends epsilon of its user. The channel consists of integer probabilities,
-    so the bound is exact: no report is more than exp(epsilon) times as likely under one number as
-    under another.
+    Privacy: one report spends epsilon of its user. The probabilities of reports are integers,
+    divided by a power of two. So the bound is exact: no report is more than exp(epsilon) times as
+    likely for one number as for another.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one report, > 0. Below 0.2 a report is one bit. Above 8 the channel for 8
-        is used.
+        Privacy budget of one report, > 0. Below 0.2 a report is one bit. Above 8 the oracle uses
+        the distribution for epsilon 8.
     bounds : (float, float)
-        The public minimum and maximum of the numbers. The standard error is proportional to their
-        distance, so rather clip a few extreme numbers than widen the bounds.
+        The public minimum and maximum of the numbers. The standard error is proportional to maximum
+        minus minimum. So it is better to clip a few extreme numbers than to widen the bounds.
     clip : bool, default=False
-        If True, a number outside of the bounds is replaced by the nearest bound. The result is then
-        the mean of clipped values, which its `report` states. `fit` and `partial_fit` store the
-        exact count of such numbers in ``n_clipped_``: do not publish it. If False, such a number
-        raises an error.
+        If True, the client replaces a number outside of the bounds by the nearest bound. The result
+        is then the mean of the clipped numbers; the page that `report` writes states this. `fit`
+        and `partial_fit` store the exact count of such numbers in ``n_clipped_``: do not publish
+        it. If False, a number outside of the bounds raises an error.
     worst_case : float, default=1.1
-        Maximum variance of a report, as a multiple of the minimum possible worst-case variance; at
-        least 1. With 1 the variance is nearly the same for all numbers, and the worst case is
-        optimal. With 1.1 the variance is smaller for most numbers and up to 10 % larger near the
-        bounds, so from epsilon 1 on most columns have more accurate means. Clients and servers must
-        use the same value.
+        A number of at least 1. The largest variance of a report over all numbers is at most
+        `worst_case` times its minimum. With 1 the variance is nearly the same for all numbers. With
+        1.1 the variance is smaller for most numbers, and up to 10 % larger near the bounds. From
+        epsilon 1 on, this improves the mean of most data. Clients and servers must use the same
+        value.
     missing : {"error", "report"}, default="error"
-        The treatment of a number that is missing or outside the bounds. If such users do not
-        report, their absence reveals this. With "report", the client reports the midpoint of the
-        bounds instead, which biases the mean towards the midpoint.
+        The treatment of a number that is missing or outside of the bounds. If "error", it raises an
+        error. If the client then sends no report, this reveals that the number was missing. If
+        "report", the client reports the midpoint of the bounds instead, which biases the mean
+        towards the midpoint.
     %(collection)s
 
     Attributes
     ----------
     mean_ : float
-        The unbiased mean.
+        The unbiased estimate of the mean.
     standard_error_ : float
-        The standard error with respect to the mean of the users who reported.
+        Its standard error, if it is an estimate for the users who reported.
     estimate_ : MeanEstimate of length 1
         The mean and its standard error, with methods for confidence intervals.
     n_samples_seen_ : int
@@ -222,20 +232,22 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
 
     See Also
     --------
-    sklearn_ldp.Domain.bins : For histograms and quantiles. This estimate has a mean as well.
+    sklearn_ldp.Domain.bins : Categories for histograms and quantiles of a number. An estimate with
+        these categories also has a mean.
 
     Notes
     -----
     The linear program uses a grid of 33 numbers between the bounds (65 from epsilon 5 on). Other
-    numbers are randomly rounded to one of the two adjacent grid numbers, which adds to the
-    variance. With a `worst_case` of 1.1, the worst-case variance is up to 1.11 times the minimum up
-    to epsilon 4, and 1.14 times at 8. Below epsilon 0.7 all numbers have nearly the same variance
-    for any `worst_case`.
+    numbers are randomly rounded to one of the two adjacent grid numbers, which increases the
+    variance. Because of this rounding, the largest variance with ``worst_case=1.1`` is up to 1.11
+    times the minimum for epsilon up to 4, and 1.14 times for epsilon 8. Below epsilon 0.7 all
+    numbers have nearly the same variance for any `worst_case`.
 
-    The standard error is estimated from the reports: each output has a score, and the mean score is
-    at least the variance of a report, for any number of the user. The estimate starts with four
-    additional users with the worst-case variance, so that it is not too small for few reports. It
-    is at most the worst-case variance.
+    The standard error is estimated from the reports. Each possible report has a score. For every
+    number of a user, the expected score is at least the variance of the report. So the mean score
+    of the reports is an estimate of the variance. It includes four additional scores that equal the
+    largest variance, so that the standard error is not too small if there are few reports. The
+    estimated variance is at most the largest variance.
 
     Examples
     --------
@@ -283,12 +295,12 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
     # -- results of fit ------------------------------------------------------------------------
     @property
     def mean_(self) -> float:
-        """The unbiased mean."""
+        """The unbiased estimate of the mean."""
         return float(self.estimate_.mean[0])
 
     @property
     def standard_error_(self) -> float:
-        """The standard error with respect to the mean of the users who reported."""
+        """The standard error of `mean_`, if it is an estimate for the users who reported."""
         return float(self.estimate_.standard_error[0])
 
     def confidence_interval(
@@ -301,22 +313,22 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         level : float, default=0.95
             Probability that the interval covers the mean.
         of : {"users", "population"}, default="users"
-            Whether the interval covers the mean of the users or of a population, see
-            :mod:`sklearn_ldp.inference`.
         at_all_times : bool or int, default=False
             Whether the level is the probability that the intervals of *all* looks at a growing
             collection cover the mean. A number is the number of users at which the intervals
             are narrowest; choose it before the first look. True: 1,000.
+            The mean that the interval covers: the mean of the users who reported, or the mean of a
+            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
 
         Returns
         -------
         (float, float)
-            The lower and upper end.
+            The lower and the upper end of the interval.
 
         Raises
         ------
         ValueError
-            If the level is not in [0.5, 1), or `of` or `at_all_times` is something else.
+            If `level` is not in [0.5, 1), or if `of` or `at_all_times` is not valid.
         """
         low, high = self.estimate_.confidence_interval(level, of=of, at_all_times=at_all_times)
         return float(low[0]), float(high[0])
@@ -340,7 +352,7 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         return {None: PlannedEstimate(protocol.domain, self, protocol.mechanism, 1.0)}
 
     def _estimate_of(self, state: Collected) -> MeanEstimate:
-        """Return the raw estimate from the collected reports."""
+        """Return the estimated means that are computed from the collected reports."""
         domain: Any = state.protocol.domain
         low, high = domain.bounds
         tallies, sizes = state.decoded

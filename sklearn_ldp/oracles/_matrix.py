@@ -1,4 +1,4 @@
-"""An oracle with a channel that is optimized for a query workload."""
+"""An oracle whose mechanism is optimized for a list of queries."""
 
 from __future__ import annotations
 
@@ -27,44 +27,52 @@ _SURE_EPSILON = 40.0
 
 
 class MatrixOracle(BaseOracle, tag="matrix-oracle"):
-    """A channel optimized for a query workload, such as the prefixes of ordered bins.
+    """An oracle optimized for a list of queries, such as the prefixes of ordered bins.
 
-    A report is the number of one of m outputs. `support_counts_` counts the outputs, and least
-    squares decode these counts. The estimate is unbiased, its covariance matrix is exact, and the
-    answers to all linear queries have confidence intervals. A report does not support a set of
-    categories, so p and q are undefined. Post-processors that need p and q, such as
+    A prefix is the sum of the frequencies of the first k bins. A report is the number of one of m
+    outputs. The oracle is defined by a matrix of probabilities (here called channel): the
+    probability of each output, given the user's category. The server counts the reports with each
+    output (`support_counts_`), and computes the estimate from these counts by least squares. The
+    estimate is unbiased, its covariance matrix is exact, and the answers to all linear queries have
+    confidence intervals. Other oracles have two probabilities p and q: a report counts in favor of
+    the user's category with probability p, and of each other category with probability q. This
+    oracle does not have them. Post-processors that need p and q, such as
     :class:`~sklearn_ldp.MLEApx`, raise an error; :class:`~sklearn_ldp.ExactMLE` works.
 
-    The optimized channel minimizes the mean variance of the answers to `queries` under uniform
-    frequencies, by projected gradient descent. The problem is not convex, so the result is good but
-    there is no proof that it is the best. The package contains the channels for prefixes of 16, 32,
-    64, 128 and 256 bins at epsilon 0.5, 0.7, 1, 1.5, 2, 3, 4 and 6. Each process computes any other
-    channel once. For prefixes of 16 to 256 bins this takes about a second. For other queries it
-    takes a second for 64 categories, half a minute for 256 and minutes for 512; with more than 128
-    categories, stderr shows the progress. Different machines may compute different last digits. So
-    compute the channel once, and pass its integers to servers and clients:
-    ``strategy=oracle.channel().integers``. The server refuses reports of another channel in any
-    case.
+    The optimized channel minimizes the mean variance of the answers to `queries` if all frequencies
+    are equal. It is computed by projected gradient descent. The problem is not convex, so the
+    result is good but there is no proof that it is the best. The package contains the channels for
+    prefixes of 16, 32, 64, 128 and 256 bins at epsilon 0.5, 0.7, 1, 1.5, 2, 3, 4 and 6. Each
+    process computes any other channel once. For prefixes of 16 to 256 bins the computation lasts
+    about a second. For other queries it lasts a second for 64 categories, half a minute for 256 and
+    minutes for 512; with more than 128 categories, stderr shows the progress.
+
+    Different machines may compute channels that differ in the last digits, and the server refuses
+    reports of a different channel. So compute the channel once, and pass its integers to servers
+    and clients: ``strategy=oracle.channel().integers``.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
 
     %(parameters)s
     queries : QuerySet, list, (sparse) matrix of shape (n_queries, d) or None, default=None
-        The query workload to optimize for, in a form that `answer` accepts. If None, the workload
-        is the frequency of every category, and the oracle is as accurate as
-        :class:`SubsetSelection`, or nearly so. Other queries also have unbiased answers, but with
-        more noise. The noise is very large if they compare categories that `queries` never compare.
+        The queries for which to optimize, in a form that the method `answer` of an estimate
+        accepts. If None, they are the frequencies of the single categories, and the oracle is
+        nearly as accurate as :class:`SubsetSelection`. The estimate can also answer queries that
+        are not in `queries`. Their answers are unbiased, but have more noise. The noise is very
+        large if such a query compares two categories that no query in `queries` compares.
     strategy : {"optimized", "square-wave"} or array-like of shape (m, d), default="optimized"
-        The channel. "square-wave" makes outputs near the user's own category more likely, and
-        ignores the queries. An array contains the probability of each output given each category,
-        or the integers over 2**64 of :attr:`MatrixChannel.integers`, which are used unchanged.
+        The channel. "optimized" computes the channel for `queries`. "square-wave" ignores the
+        queries, and makes outputs near the user's own category more likely [2]_. An array contains
+        the probability of each output (row), given each category (column). Instead of probabilities
+        it may contain integers that stand for probabilities after division by 2**64, such as
+        :attr:`MatrixChannel.integers`; these are used unchanged.
 
     %(attributes)s
 
     See Also
     --------
-    SubsetSelection : The most accurate oracle for single categories, on domains of any size.
+    SubsetSelection : The most accurate oracle for single categories, for any number of categories.
 
     References
     ----------
@@ -115,33 +123,37 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
         max_size = _MOST_OPTIMIZED if self._way == "optimized" else _MOST_INPUTS
         if d > max_size:
             raise ValueError(
-                f"MatrixOracle makes channels for at most {max_size} categories, got {d:,}. Use "
-                "coarser categories, or SubsetSelection or HadamardResponse."
+                f"MatrixOracle needs at most {max_size} categories, got {d:,} categories. Merge "
+                "categories, or use SubsetSelection or HadamardResponse."
             )
         return kept_channel(self._key(domain), lambda: self._integers(domain))
 
     @property
     def _way(self) -> str | None:
-        """The name of the strategy; None if `strategy` is an array."""
+        """The parameter `strategy` if it is a name. None if it is an array."""
         return self.strategy if isinstance(self.strategy, str) else None
 
     def _key(self, domain: Any) -> bytes:
-        """Return a digest of everything that the channel depends on."""
+        """Return a digest (hash) of all inputs of the channel; it is the key of a cache."""
         array = None if self._way else np.asarray(self.strategy)
         gram = self._gram(domain) if self._way == "optimized" else None
         content = pickle.dumps((self._way, domain.size, float(self.epsilon), array, gram))
         return hashlib.sha256(content).digest()
 
     def _gram(self, domain: Any) -> np.ndarray:
-        """Return the inner products of the queries, without the part that asks for the sum 1."""
+        """Return the inner products of the columns of the centered queries, of shape (d, d).
+
+        Each query is centered by subtracting the mean of its d weights. This changes its answers by
+        a constant only, because the frequencies sum to 1.
+        """
         rows = as_query_set(self.queries).aligned(domain.categories, domain).matrix(domain.size)
         rows = rows - np.asarray(rows.mean(axis=1)).reshape(-1, 1)
         gram = np.asarray(rows.T @ rows)
         if not np.trace(gram) > 1e-12 * max(np.abs(rows).max(initial=0), 1e-300) ** 2:
             raise ValueError(
-                "The 'queries' parameter of MatrixOracle must depend on the frequencies, but the "
-                "answers to these queries are known without any report (rank 0). Pass queries that "
-                "compare categories."
+                "Each query in the 'queries' parameter of MatrixOracle has the same weight for all "
+                "categories, so the answers do not depend on the frequencies. Pass queries that "
+                "have different weights for different categories."
             )
         return gram
 
@@ -166,17 +178,23 @@ class MatrixOracle(BaseOracle, tag="matrix-oracle"):
             integers = check_channel(self.strategy, n_categories, self.epsilon)
             if MatrixChannel(integers).is_informative:
                 return integers
-            why = "its outputs do not tell all categories apart"
+            why = (
+                "it is not informative, because different frequencies can cause the same "
+                "distribution of outputs"
+            )
         except ValueError as error:
             why = str(error)
         raise ValueError(
-            f"The array 'strategy' of MatrixOracle must be a channel at epsilon={self.epsilon:g}: "
-            f"{why}."
+            "The 'strategy' parameter of MatrixOracle is not a channel (a matrix of probabilities) "
+            f'for epsilon={self.epsilon:g}: {why}. Pass another array, or "optimized".'
         )
 
 
 def _is_like(gram: np.ndarray, queries: np.ndarray) -> bool:
-    """Whether `gram` has the inner products of the centered queries, up to a factor."""
+    """Return whether `gram` equals the inner products of the centered queries, except for a factor.
+
+    A query is centered by subtracting the mean of its weights.
+    """
     rows = queries - queries.mean(axis=1, keepdims=True)
     other = rows.T @ rows
     return bool(np.allclose(gram / np.trace(gram), other / np.trace(other), rtol=0, atol=1e-12))

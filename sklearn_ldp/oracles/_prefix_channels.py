@@ -1,4 +1,7 @@
-"""Channels for the prefixes of ordered bins: stored in the package, or improved from these."""
+"""Matrices of probabilities (channels) that are optimized for the prefixes of ordered bins.
+
+The package contains some of them. The others are computed with these as starting points.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ _MOST_EPSILON = 4.0
 
 
 def prefix_integers(n_bins: int, epsilon: float, bound: float) -> np.ndarray:
-    """Return the integers of a channel that is optimized at epsilon and satisfies `bound`."""
+    """Return a channel for the prefixes of `n_bins` ordered bins, as integers over 2**64.
+
+    A channel contains the probability of each output given each bin. It is optimized for `epsilon`.
+    It satisfies the privacy budget `bound`, which may be larger than `epsilon`.
+    """
     starts = []
     source = files(__package__).joinpath("data", "prefix_channels.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:

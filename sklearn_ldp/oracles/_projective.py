@@ -1,4 +1,4 @@
-"""Projective geometry response: reports of a point of a projective space over a finite field."""
+"""Projective geometry response: a report is a point of a projective space over a finite field."""
 
 from __future__ import annotations
 
@@ -28,24 +28,29 @@ _MAX_PRODUCTS = 1 << 16  # cells of the table of products, which should stay in 
 
 
 class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response"):
-    """Projective geometry response: nearly the most accurate oracle, with small reports.
+    """Projective geometry response: small reports, and nearly the minimum variance.
 
     Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
-    Categories and reports are points of the projective space PG(t-1, g): the K = (g^t - 1)/(g - 1)
-    lines through the origin of GF(g)^t, where g is near :math:`e^\\epsilon + 1` and K at least d.
-    A report supports the categories orthogonal to it. With probability p the user reports a uniform
-    point of the :math:`c = (g^{t-1} - 1)/(g - 1)` points orthogonal to their category, otherwise a
-    uniform point of the others. With :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
+    Let GF(g) be the finite field with g elements, where g is near :math:`e^\\epsilon + 1`. The
+    points of the projective space PG(t-1, g) are the K = (g^t - 1)/(g - 1) lines through the origin
+    of GF(g)^t. The dimension t is large enough for d categories: K is at least d. Each category is
+    assigned to one point, and a report is one of the K points. A report supports (counts in favor
+    of) the categories whose points are orthogonal to it.
+
+    For each category there are :math:`c = (g^{t-1} - 1)/(g - 1)` orthogonal points. With
+    probability p the report is drawn uniformly from these points, otherwise from all other points.
+    The report is orthogonal to a given other category with probability q. With
+    :math:`c_2 = (g^{t-2} - 1)/(g - 1)`,
 
     .. math:: p = \\frac{c\\, e^\\epsilon}{c (e^\\epsilon - 1) + K}, \\qquad
               q = \\frac{c_2 (e^\\epsilon - 1) + c}{c (e^\\epsilon - 1) + K}.
 
-    A report is one integer in [0, K), and decoding runs in near-linear time. For 1,000 or more
-    categories and epsilon up to 3 the total variance is within 3 % of `SubsetSelection`. With fewer
-    categories or a larger epsilon, up to 4, the total variance may be 1.5 times as large, if the
-    categories fill only a small part of the smallest space that contains them; `best_oracle`
-    compares the oracles.
+    A report is one integer in [0, K), and the time of decoding is nearly linear in K. For 1,000 or
+    more categories and epsilon up to 3, the total variance is at most 3 % larger than with
+    :class:`SubsetSelection`. For fewer categories, or for epsilon between 3 and 4, it may be 1.5
+    times as large, if K is much larger than d for every possible g.
+    :func:`~sklearn_ldp.best_oracle` compares the oracles.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
@@ -63,7 +68,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
     --------
     sklearn_ldp.best_oracle : The choice of an oracle.
     OLH : Nearly as accurate, with two integers per report.
-    SubsetSelection : The optimum, with large reports.
+    SubsetSelection : The oracle with the minimum variance; its reports are large.
 
     References
     ----------
@@ -103,7 +108,7 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
     @property
     def field_order_(self) -> int:
-        """The number g of elements of the field."""
+        """The number of elements of the finite field."""
         return self._fitted("field_order_").mechanism.field.order
 
     def _make_mechanism(self, domain):
@@ -115,7 +120,10 @@ class ProjectiveGeometryResponse(BaseOracle, tag="projective-geometry-response")
 
 @lru_cache(maxsize=64)
 def best_field_order(n_categories: int, epsilon: float) -> int:
-    """Return the order of the finite field with the smallest total variance and fast decoding."""
+    """Return the order g of the finite field with the smallest total variance.
+
+    Orders with slow decoding (large spaces of vectors) are not considered.
+    """
     spaces = {g: g ** _n_digits(n_categories, g) for g in _ORDERS}
     limit = max(min(spaces.values()), _SMALL_SPACE, _SPACE_PER_CATEGORY * n_categories)
     decodable = [g for g, size in spaces.items() if size <= limit]
@@ -130,12 +138,13 @@ _ORDERS = [g for g in range(2, _MAX_FIELD + 1) if prime_power(g) is not None]
 
 
 def _n_digits(n_categories: int, order: int) -> int:
-    """Return the minimum number of digits with which there are at least this many points."""
+    """Return the minimum dimension t of vectors over GF(order) with at least `n_categories`
+    points."""
     return next(t for t in range(2, 65) if (order**t - 1) // (order - 1) >= n_categories)
 
 
 def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
-    """Return the total variance of the channel in closed form, in floats; NaN if p <= q."""
+    """Return the total variance in closed form, computed in floats. It is NaN if p <= q."""
     n_digits = _n_digits(n_categories, order)
     points, inside, common = ((order ** (n_digits - i) - 1) / (order - 1) for i in range(3))
     weight = inside * math.exp(min(epsilon, 500.0))
@@ -148,7 +157,11 @@ def _about_variance(n_categories: int, epsilon: float, order: int) -> float:
 
 @lru_cache(maxsize=8)
 def _products(order: int) -> tuple[int, np.ndarray]:
-    """Return a number h of digits, and <x, y> of all x, y of h digits at place ``x g**h + y``."""
+    """Return a number h of digits, and a table of the inner products of all vectors with h digits.
+
+    A vector is written as an integer with digits in base g = `order`. The inner product of x and y
+    is at the position ``x g**h + y`` of the table.
+    """
     field = FiniteField(order)
     n_digits = 1
     while order ** (2 * n_digits + 2) <= _MAX_PRODUCTS:
@@ -158,7 +171,11 @@ def _products(order: int) -> tuple[int, np.ndarray]:
 
 
 class ProjectiveChannel(IndexChannel, tag="projective-channel"):
-    """Report a point; it is orthogonal to the category with probability ``threshold / 2**64``."""
+    """Mechanism of :class:`ProjectiveGeometryResponse`: a report is a point of a projective space.
+
+    With probability ``threshold / 2**64`` the point is orthogonal to the point of the user's
+    category.
+    """
 
     # Points are vectors with leading digit 1. If the leading 1 is digit m, and the digits below it
     # form the number x, the number of the point is `(g**m - 1) / (g - 1) + x`.
@@ -188,12 +205,17 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return self._product(self._vectors(reports)[0][:, None], self._vectors(codes)[0]) == 0
 
     def _vectors(self, points):
-        """Return the numbers of the vectors of points, and the places of their leading 1."""
+        """Convert numbers of points to the vectors that represent them.
+
+        A vector represents a point if its highest nonzero digit is 1. Return the vectors, as
+        integers in base g, and the position of the digit 1 in each vector.
+        """
         leading = n_reached(self._starts, points) - 1
         return points + self._shifts[leading], leading
 
     def _product(self, u, v):
-        """Return <u, v> for vectors with these numbers (broadcasting)."""
+        """Return the inner products <u, v> of vectors. `u` and `v` contain integers in base g, and
+        broadcast."""
         n_low, table = _products(self.field.order)
         base = self.field.order**n_low
         parts = []
@@ -205,7 +227,11 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @cached_property
     def _pivots(self):
-        """For each category: vector v, place value of the lowest nonzero digit v_l, and 1 / v_l."""
+        """Three arrays with an entry for each category.
+
+        The entries are the vector v of the category, as an integer in base g; the place value of
+        its lowest nonzero digit v_l; and 1 / v_l.
+        """
         vectors = self._vectors(np.arange(self.n_categories))[0]
         place = np.ones_like(vectors)
         digit = np.zeros_like(vectors)
@@ -216,7 +242,11 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return vectors, place, self.field.invert(digit)
 
     def _solved(self, codes, rest, product):
-        """Return the u with <u, v> = product and the digits of `rest`, except the l-th digit."""
+        """Return vectors u with <u, v> = `product`, where v is the vector of each code.
+
+        Let v_l be the lowest nonzero digit of v. All digits of u except the l-th are the digits of
+        `rest`; the l-th digit is determined by the product.
+        """
         # The digits of u below the l-th do not matter, because v_l is the lowest nonzero digit of
         # v. If `rest` has no digits above the l-th either, <u, v> = 0 implies u_l = 0. So u has a
         # leading 1 if `rest` has a leading 1.
@@ -232,7 +262,10 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     @cached_property
     def _listed(self):
-        """For each category, the numbers of all points; the orthogonal points are first."""
+        """A flat array that contains, for each category, the numbers of all points.
+
+        The points that are orthogonal to the category are first.
+        """
         codes = np.arange(self.n_categories)[:, None]
         sets = [(self._orthogonal, self.n_inside), (self._others, self.n_reports - self.n_inside)]
         rows = [f(*map(np.ravel, np.broadcast_arrays(codes, np.arange(n)))) for f, n in sets]
@@ -251,11 +284,11 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return self._others(codes, index)
 
     def _orthogonal(self, codes, index):
-        """Return the index-th point u with <u, v> = 0."""
+        """Return the number of the index-th point that is orthogonal to each user's category."""
         return self._points(self._solved(codes, self._vectors(index)[0], np.zeros_like(index)))
 
     def _others(self, codes, index):
-        """Return the index-th point u with <u, v> not 0."""
+        """Return the number of the index-th point not orthogonal to each user's category."""
         # The leading digit of such a point is u_l, or a digit above it. In the second case the
         # product may be any number except 0, and replaces the leading 1 in the index.
         place = self._pivots[1][codes]
@@ -265,7 +298,8 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
         return self._points(np.where(index < place, place + index, above))
 
     def _points(self, vectors):
-        """Return the numbers of the points of vectors with a leading 1."""
+        """Convert vectors with highest nonzero digit 1 (integers in base g) to the numbers of
+        their points."""
         return vectors - self._shifts[n_reached(self._powers, vectors) - 1]
 
     @property
@@ -287,11 +321,19 @@ class ProjectiveChannel(IndexChannel, tag="projective-channel"):
 
     # Transforms sum floats, of many rows together; `decode` sums counts exactly.
     def _spread(self, weights):
-        """Return, for each point, the sum of the weights of the categories orthogonal to it."""
+        """Return, for each point, the sum of the weights of the categories that are orthogonal to
+        it.
+
+        `weights` contains a weight for each category.
+        """
         return self._functions.zero_sums(weights)
 
     def _gather(self, weights):
-        """Return, for each category, the sum of the weights of the points orthogonal to it."""
+        """Return, for each category, the sum of the weights of the points that are orthogonal to
+        it.
+
+        `weights` contains a weight for each point.
+        """
         return self._functions.zero_sums(weights)[: self.n_categories]
 
     def decode(self, tallies):

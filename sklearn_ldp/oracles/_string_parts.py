@@ -1,4 +1,7 @@
-"""The parts of a StringOracle: prefixes of growing lengths, under linear hash functions."""
+"""The parts of a StringOracle: each part of the users reports prefixes of one length.
+
+The prefixes are hashed with linear functions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ _ROWS = 1 << 15  # strings that are encoded at a time
 
 
 class PrefixHash(LinearHash):
-    """Report a hash function, and its value at a prefix after randomized response."""
+    """Mechanism of a part of :class:`StringOracle`: a report is a hash function and a hash value.
+
+    The value is the hash of a prefix of the user's string, after randomized response.
+    """
 
     # A code is `digest * g**k + e`, where e has the k new digits of the prefix, and the digest
     # represents all digits before them. The value of a function is `<a, e> + s`, where a is a
@@ -81,7 +87,11 @@ class PrefixHash(LinearHash):
         return self.field.add(values.astype(np.int64), self._shifts(functions, digests))
 
     def _shifts(self, functions: np.ndarray, digests: np.ndarray) -> np.ndarray:
-        """Return the shifts of the values, which depend on the digits before the new digits."""
+        """Return, for each user, the shift that is added to the value of the linear hash function.
+
+        It depends on the function, and on the digest of the digits before the last digits of the
+        prefix.
+        """
         mixing = MixingHash(self.field.order, self.threshold)
         return mixing.hash(functions, digests.astype(np.uint64)).astype(np.int64)
 
@@ -97,18 +107,28 @@ class PrefixHash(LinearHash):
 
     @property
     def n_categories(self):
-        """Number of extensions of a prefix; all these codes share the digest of the prefix."""
+        """Number of extensions of a prefix by `n_digits` digits. Estimates are made for these
+        categories."""
         return self.n_extensions
 
     def largest_weight(self, n_targets):
-        """Return the most that one of n reports can add to n * (sum of `n_targets` estimates)."""
+        """Return how much one report can change n times the sum of `n_targets` estimates from n
+        reports.
+
+        This is the maximum over all reports.
+        """
         return float(n_targets * (1 - self.q) / (self.p - self.q))
 
     def decode_operations(self, n_samples):
         return n_samples + int(self.n_extensions * np.log2(self.n_extensions))
 
     def count_extensions(self, tally: np.ndarray, digests: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, for each prefix, the number of reports that support each extension."""
+        """Yield, for each prefix, an array with the number of reports that support each of its
+        extensions.
+
+        `digests` contains the digest of each prefix. A report supports an extension if its function
+        maps the extension to the reported value.
+        """
         # No extension is hashed. Instead the shift of the prefix is subtracted from the values,
         # and the result is the value of a linear function at the new digits.
         g = self.field.order
@@ -125,7 +145,12 @@ class PrefixHash(LinearHash):
             yield from np.rint(self.functions.gather(tables))
 
     def support_of(self, tallies: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Hash all codes; return, for each tally, the number of reports that support each code."""
+        """Return, for each tally (row) and each code, the number of reports that support the code.
+
+        A report supports a code (an integer that stands for a prefix) if its function maps the code
+        to the reported value.
+        Shapes: tallies (m, tally_size), codes (n,) -> (m, n).
+        """
         functions = np.arange(self.n_functions)
         values = (self.hash(functions, code) for code in codes[:, None])
         kinds = (functions * self.field.order + code_values for code_values in values)
@@ -134,7 +159,8 @@ class PrefixHash(LinearHash):
 
 # -- codes of strings -------------------------------------------------------------------------
 def digest_of_digits(digits: np.ndarray) -> np.ndarray:
-    """Return a digest below 2**40 of each row of digits; the digest of no digits is 0."""
+    """Return a 40-bit digest (hash) of each row of digits. The digest of a row without digits is
+    0."""
     words = np.full(len(digits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for digit in digits.T:
         words = mixed(words ^ (digit.astype(np.uint64) + np.uint64(1)))
@@ -144,7 +170,12 @@ def digest_of_digits(digits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StringPlan:
-    """The design of a string collection: each part's digits and proportion of the users."""
+    """The design of a collection of strings.
+
+    The users are divided into parts. In each searching part they report on prefixes of one length;
+    each part extends the prefixes of the part before. The users of the last part are held out from
+    the search, and report on whole strings.
+    """
 
     epsilon: float
     hash_range: int  # number g of values of a digit
@@ -156,16 +187,17 @@ class StringPlan:
 
     @property
     def n_kept(self) -> int:
-        """Number of prefixes that the search keeps after each part."""
+        """Number of prefixes that the search keeps after each searching part except the last."""
         return 2 * self.n_found
 
     def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
-        """Return approximate probabilities that strings of these frequencies are found.
+        """Return, for each frequency, the approximate probability that such a string is found.
 
         Shapes: frequencies (n,) -> (n,).
         n_users: number of users; if None, the expected number.
-        The result is the product, over the parts, of the probability that the prefix of the string
-        exceeds all prefixes of frequency 0. Other strings with the same prefix are ignored.
+        The result is a product over the searching parts. Each factor is the probability that the
+        estimate of the string's prefix is large enough to be kept. It ignores that other strings
+        may have the same prefix.
         """
         n = self.expected_n_users if n_users is None else n_users
         levels = self.noise_levels
@@ -175,13 +207,18 @@ class StringPlan:
         return each.prod(axis=-1)
 
     def threshold(self, n_users: int | None = None) -> float:
-        """Return the approximate frequency above which a string is more likely found than not."""
+        """Return the approximate frequency above which a string is found with a probability above
+        1/2.
+
+        `n_users` is the number of users; if None, the expected number.
+        """
         n = self.expected_n_users if n_users is None else n_users
         return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
 
     @cached_property
     def n_rivals(self) -> np.ndarray:
-        """Number of candidate prefixes that compete in each part, of shape (n_parts,)."""
+        """For each searching part, the number of candidate prefixes that compete, of shape
+        (n_parts,)."""
         # Some sequences of digits are not valid strings: they have letters after the end.
         logs = np.log(self.hash_range) * np.array(self.steps)
         logs = np.minimum(logs, math.log(self.n_strings) * logs / logs.sum())
@@ -189,7 +226,10 @@ class StringPlan:
 
     @cached_property
     def noise_levels(self) -> np.ndarray:
-        """Number of standard errors above which each part keeps a prefix, of shape (n_parts,)."""
+        """For each searching part, how large an estimate must be to be kept, of shape (n_parts,).
+
+        The unit is the standard error of an estimate at frequency 0.
+        """
         kept = np.full(len(self.steps), self.n_kept / 2)
         kept[-1] = self.n_found / 2
         return np.maximum(ndtri(1 - np.minimum(kept / self.n_rivals, 0.5)), 1.0).round(9)
@@ -200,7 +240,8 @@ class StringPlan:
         return np.sqrt(variance / np.array(self.shares[:-1]))
 
     def mechanisms(self) -> list[PrefixHash]:
-        """Return the mechanism of each part; the last part is the held-out part."""
+        """Return the mechanism of each searching part, followed by the mechanism of the held-out
+        users."""
         field = FiniteField(self.hash_range)
         threshold = direct_threshold(self.epsilon, self.hash_range)
         mechanisms: list[PrefixHash] = []
@@ -216,7 +257,10 @@ class StringPlan:
 
 
 class PrefixDomain(StringDomain):
-    """Strings that are encoded by their prefixes, with one code for each part of a plan."""
+    """Strings that are encoded by their prefixes: a string has one code for each part of a plan.
+
+    A code is an integer that stands for the prefix of this part.
+    """
 
     def __init__(self, strings: StringDomain, plan: StringPlan, is_stood_in: bool = False) -> None:
         vars(self).update(vars(strings))
@@ -225,7 +269,7 @@ class PrefixDomain(StringDomain):
 
     @property
     def digits(self) -> StringCoder:
-        """The map from strings to digits."""
+        """The converter of strings to digits (from 0 to `hash_range` - 1) and back."""
         return self.coder(self.plan.hash_range)
 
     @property
@@ -242,7 +286,12 @@ class PrefixDomain(StringDomain):
         return np.concatenate([self.codes(self.digits.digits(piece)) for piece in pieces])
 
     def codes(self, digits: np.ndarray) -> np.ndarray:
-        """Return the code of each part, (n, n_parts), for digits of strings."""
+        """Return one code per part for each string, of shape (n, n_parts), from the digits of the
+        strings.
+
+        A code is an integer that stands for the prefix of this part. The last code is a digest of
+        the whole string.
+        """
         g = self.plan.hash_range
         ends = np.cumsum([0, *self.plan.steps]).tolist()
         order, n_digits = bucket_space(self.plan.epsilon)
@@ -262,7 +311,8 @@ def _null_variance(epsilon: float, order: int) -> float:
 
 @lru_cache(maxsize=64)
 def _orders(epsilon: float, max_order: int) -> list[int]:
-    """Return the field orders that are candidates at a budget, in ascending order of variance."""
+    """Return the orders of finite fields to choose from, in ascending order of variance at
+    `epsilon`."""
     largest = min(int(2 * min(exp_lower_bound(epsilon), Fraction(max_order))) + 4, max_order)
     powers = [(n, prime_power(n)) for n in range(2, largest + 1)]
     orders = [n for n, at in powers if at and (at[1] == 1 or n <= MAX_SUGGESTED_POWER)]
@@ -271,7 +321,11 @@ def _orders(epsilon: float, max_order: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def bucket_space(epsilon: float) -> tuple[int, int]:
-    """Return (g, k) of the best field with 2**18 to 2**21 vectors, for digests of whole strings."""
+    """Return the order g and the number k of digits of the hash functions for held-out users.
+
+    A digest of the whole string is one of g**k values, from 2**18 to 2**21. The field with g
+    elements has the smallest variance.
+    """
     minimum, maximum = _BUCKETS
     orders = _orders(epsilon, 1 << 10)  # 2 is among them
     spaces = ((g, math.ceil(math.log2(minimum) / math.log2(g) - 1e-9)) for g in orders)
@@ -282,7 +336,8 @@ def bucket_space(epsilon: float) -> tuple[int, int]:
 def best_plan(
     epsilon: float, strings: StringDomain, n_found: int, n_users: int, hash_range: int | None
 ) -> StringPlan:
-    """Return the plan with the largest expected recall."""
+    """Return the plan with the largest expected recall (proportion of frequent strings that are
+    found)."""
     # The recall is computed for the strings up to rank `n_found`, with frequencies proportional to
     # `rank**-1.2`, which is approximately the distribution of words. It depends on no data.
     frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
@@ -299,9 +354,10 @@ def best_plan(
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
     if not plans:
         raise ValueError(
-            f"StringOracle needs more than {_MOST_PARTS} parts for strings of up to "
-            f"{strings.max_length} of {strings.size - 1} letters, too many for any number of "
-            "users. Use a smaller max_length, or a code as alphabet."
+            f"StringOracle cannot search for strings of max_length={strings.max_length} over an "
+            f"alphabet of {strings.size - 1} letters, because it would divide the users into more "
+            f"than {_MOST_PARTS} parts. Pass a smaller max_length=, or pass "
+            "alphabet=Domain.strings(code=..), which encodes frequent letters with fewer digits."
         )
     return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
 
@@ -310,7 +366,10 @@ _ZETA = 5.591582441177750  # the Riemann zeta function at 1.2
 
 
 def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
-    """Yield divisions of the digits into a first step, and further steps of nearly equal size."""
+    """Yield ways to divide the digits of a string into steps, one per part of the users.
+
+    After the first step, the steps have nearly equal numbers of digits.
+    """
     powers = (math.log2(m) / math.log2(order) + 1e-9 for m in (_MOST_FIRST, _MOST_NEXT))
     max_first, max_next = (max(int(n), 1) for n in powers)
     for first in range(1, min(max_first, n_digits) + 1):

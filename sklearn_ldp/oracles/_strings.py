@@ -32,7 +32,14 @@ _LEVEL = 0.95  # with this probability, some user has each string of `estimate_`
 def search(
     survey: SampledQuestions, domain: PrefixDomain, tally: np.ndarray
 ) -> tuple[list, np.ndarray]:
-    """Search for the most frequent strings; each part extends the prefixes of the part before."""
+    """Search for the most frequent strings: each part of the users extends the prefixes of the part
+    before.
+
+    `tally` contains the counts of the reports, of shape (tally_size,). Return two values. The first
+    is a list with one entry per part: a list of (prefix, estimate) of the prefixes that are kept,
+    in order of evidence. A prefix is a tuple of letter numbers, and its estimate is biased by
+    selection. The second is the digits of the strings of the last part.
+    """
     # Returns the prefixes kept after each part, in order of evidence, with their letters and an
     # estimate that is biased by selection; and the digits of the strings in the last part.
     plan = domain.plan
@@ -69,7 +76,12 @@ def search(
 
 
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
-    """Return the evidence that at least one user has each prefix."""
+    """Return, for each prefix, a number that measures the evidence that at least one user has it.
+
+    `paths` contains, for each prefix (row), the estimates of its beginnings in each part. `errors`
+    contains the standard error of each part, and `n_rivals` the number of competing prefixes, in
+    the shape of `paths`.
+    """
     # If no user has a prefix, its estimates are noise from some first part on. So the combined
     # estimates from this part on must exceed the estimates of all rival prefixes there. For each
     # possible first part, the evidence is the logarithm of a likelihood ratio minus the logarithm
@@ -84,7 +96,12 @@ def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.
 
 
 def _extended(channel, coder, tally, digits, ended, n_best):
-    """Return the best extensions: the prefix that each extends, its digits, and its support."""
+    """Extend each prefix by digits, and return its `n_best` extensions with the largest support.
+
+    Return three arrays with an entry for each extension: the index of the prefix that it extends,
+    its digits, and its support (the number of reports that count in favor of it). A prefix in
+    `ended` is a complete string, and has a single extension: itself.
+    """
     n_best = min(n_best, max(_TRIED, _MOST_TRIED // len(digits)), channel.n_extensions)
     powers = channel.field.order ** np.arange(channel.n_digits)[::-1]
     start = digits.shape[1]
@@ -107,7 +124,12 @@ def _extended(channel, coder, tally, digits, ended, n_best):
 
 
 def _told_apart(domain, digits, surest, n_kept, is_last):
-    """Decode the best valid prefixes into letters; drop duplicate strings in the last part."""
+    """Return the letters of the `n_kept` best prefixes, as a dict with their indices as keys.
+
+    `surest` contains the indices of all prefixes, the best first. A prefix without valid letters is
+    omitted. In the last part, a string is omitted if its held-out reports cannot be distinguished
+    from the reports of a better string.
+    """
     coder = domain.digits
     chosen = {}
     taken: set[Any] = set()
@@ -128,7 +150,12 @@ def _told_apart(domain, digits, surest, n_kept, is_last):
 
 
 class Found(NamedTuple):
-    """The prefixes kept after each part of a search, and the estimates from held-out users."""
+    """The results of a search: the prefixes that each part has kept, and two estimates from
+    held-out users.
+
+    The estimate `all` has all strings that the search has kept, and `detected` only the strings
+    that the held-out users detect.
+    """
 
     prefixes: list[list[tuple[str, float]]]
     all: FrequencyEstimate
@@ -140,7 +167,11 @@ _found: WeakKeyDictionary[Collected, Found] = WeakKeyDictionary()
 
 
 def found_in(state: Collected) -> Found:
-    """Search for strings, and estimate and test them with the reports of held-out users."""
+    """Search for strings in the collected reports, and estimate their frequencies with held-out
+    users.
+
+    The held-out users also test for each string whether any user has it.
+    """
     # The tests are exact, because the reports of held-out users did not select the strings: such a
     # report supports a string of frequency 0 with the probability q. Holm's method bounds the
     # probability of any error among all strings that were kept.
@@ -186,50 +217,56 @@ def found_in(state: Collected) -> Found:
 
 
 class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-oracle"):
-    """The most frequent strings of the users (heavy hitters), without a list of candidates.
+    """Find the most frequent strings of the users (heavy hitters), without a list of candidates.
 
-    The collection has one round, and clients need no candidates. Each user reports on a prefix of
-    their string. The prefix has one of several lengths, which is drawn with public randomness. The
-    report is a hash function and a randomized hash value, as for :class:`OLH`. The server keeps the
-    most frequent prefixes of one length, and examines all extensions of these prefixes by the
-    digits of the next length; a Fourier transform counts the reports for all extensions together
-    [1]_. One user in seven is held out from the search and reports on their whole string. The
-    estimate uses only the held-out users, so it is not biased by the selection of strings.
+    The collection has one round: each user sends one report. The users are divided at random into
+    parts, and each part has a prefix length. A user's report describes the prefix of their string
+    with this length: it is a hash function and a randomized hash value, as for :class:`OLH`. The
+    server searches from the shortest to the longest prefixes. It keeps the most frequent prefixes
+    of one length, and counts the reports of the next part for all extensions of these prefixes to
+    the next length. A Fourier transform counts the reports for all extensions together [1]_. One
+    user in seven is held out from the search, and reports on their whole string. The estimate uses
+    only these held-out users, so it is not biased by the selection of strings.
 
-    Strings are encoded as digits of a finite field. The field, the prefix lengths and the
-    proportions of users are chosen for the maximum expected recall. The choice depends on the
-    parameters and never on data, so all parties agree.
+    Strings are encoded as digits (elements of a finite field). The field, the prefix lengths and
+    the proportions of users in the parts maximize the expected recall, which is the proportion of
+    frequent strings that are found. They depend on the parameters and never on data, so clients and
+    servers use the same values.
 
-    The estimate leaves out the strings that the held-out users do not detect, because no user has
-    most of these strings. With a probability of at least 95 %, each string of an estimate belongs
-    to some user (Holm's method over all strings that the search has kept), unless malicious users
-    poison the data.
+    The search keeps up to `n_found` strings, and no user has some of them. The estimate contains
+    only the strings that the held-out users detect. With a probability of at least 95 %, at least
+    one user has each string of the estimate (Holm's method over all strings that the search has
+    kept), unless malicious users poison the data.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; everything computed from reports is free. There is no other protection: if epsilon is
-    large, a string of one or two users may be detected. ``estimate_.detected(threshold=k / n)``
-    shows which strings more than k of n users have.
+    user; everything computed from reports is free. There is no minimum number of users per string:
+    if epsilon is large, the estimate may contain a string of one or two users.
+    ``estimate_.detected(threshold=k / n)`` returns the strings that more than k of n users have.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one report, > 0.
     alphabet : str or StringDomain, default=None
-        The public letters; or the result of :meth:`Domain.strings`, for a code in which frequent
-        letters are short. If None, the code of the package, for texts in Latin script.
+        The letters of the strings, which are public; or a result of :meth:`Domain.strings`, which
+        can encode frequent letters with fewer digits than rare letters. If None, use such an
+        encoding of the package, for texts in Latin script.
     max_length : int, default=20
-        Maximum number of letters of a string; longer strings are truncated. Each letter reduces
-        accuracy. If `alphabet` is a domain, its own maximum is used instead.
+        Maximum number of letters of a string; longer strings are truncated. A larger maximum
+        reduces accuracy. If `alphabet` is a result of :meth:`Domain.strings`, the maximum of this
+        domain is used instead.
     n_found : int, default=32
         Maximum number of strings to find.
     expected_n_users : int, default=1_000_000
-        Number of users to plan for. The actual number may differ.
+        Expected number of users, for which the parts are optimized. The actual number may differ.
     hash_range : "auto" or int, default="auto"
-        Number of values of a digit: a prime, or a power of a prime. If "auto", the plan chooses it.
+        Number of possible values of a digit, which is also the number of hash values: a prime, or a
+        power of a prime. "auto" chooses the number with the maximum expected recall.
     missing : {"error", "report"}, default="error"
-        The treatment of a string that is empty, missing or contains letters outside of the
-        alphabet. If such users do not report, their absence reveals this. With "report", the client
-        reports the last letter of the alphabet, as a string of one letter, instead.
+        The treatment of a string that is empty or missing, or contains letters outside of the
+        alphabet. If "error", it raises an error. If the client then sends no report, this reveals
+        that there was no valid string. If "report", the client reports a string of one letter
+        instead, which is the last letter of the alphabet.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
@@ -241,27 +278,30 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
     Attributes
     ----------
     estimate_ : FrequencyEstimate of shape (1, n_detected)
-        The detected strings, in order of evidence, with frequencies from held-out users. The
-        frequencies do not sum to 1, so do not use post-processors that assume this. The `flags`
-        mark strings of length `max_length`, which also count users with longer strings, as "or
-        longer".
+        The detected strings, with frequencies that are estimated from the held-out users. The
+        string with the strongest evidence that a user has it is first. The frequencies do not sum
+        to 1, so do not use post-processors that assume this. The flag "or longer" marks strings of
+        length `max_length`: their frequency includes users with longer strings that begin with
+        them.
     found_ : FrequencyEstimate of shape (1, n_kept)
-        The same for all strings that the search has kept, at most `n_found`; the flag "detected"
-        marks the detected strings. Simultaneous intervals remain valid for any selection of these
-        strings, such as the detected strings.
+        All strings that the search has kept, at most `n_found`, with frequencies that are estimated
+        from the held-out users. The flag "detected" marks the detected strings. Simultaneous
+        intervals remain valid for any selection of these strings, such as the detected strings.
     n_samples_seen_ : int
         Number of users.
 
     Notes
     -----
-    The frequency of a string is estimated by its bucket: the digest of the string is one of more
-    than 2**18 buckets. If two strings share a bucket, the search finds only the more frequent
-    string. If the other string is not rare, the estimate is the sum of both, which happens for few
-    strings in ten thousand. If a code truncates longer strings, they have the same name as a
-    shorter string, and the search finds the string with more evidence.
+    A held-out user reports a digest of their string, which is one of at least 2**18 values. So the
+    estimated frequency of a string includes all strings with the same digest. If two strings that
+    the search finds have the same digest, only the string with stronger evidence is kept. Few
+    strings in ten thousand share their digest with another string that is not rare. If an encoding
+    truncates a long string, it has the same name as a shorter string; the search keeps one of the
+    two, with the stronger evidence.
 
-    A tally counts each distinct report: the memory of a server depends on the plan, not on the
-    number of users. A server needs about 100 MB for a million expected users.
+    The server stores the number of reports of each distinct kind, and not the reports. So its
+    memory does not depend on the actual number of users. It needs about 100 MB for a million
+    expected users.
 
     References
     ----------
@@ -317,12 +357,17 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         self.n_jobs = n_jobs
 
     def plan(self) -> StringPlan:
-        """Return the plan of the collection, with its expected recall, before any data.
+        """Return the plan of the collection: the prefix lengths and the proportions of users.
+
+        The plan depends only on the parameters, so you can compute it before the collection.
 
         Returns
         -------
         StringPlan
-            The lengths, the proportions of users, and ``found_probability(frequencies)``.
+            The plan. Its attribute `steps` contains the number of digits by which each part extends
+            the prefixes, and `shares` the proportion of users in each part. Its method
+            ``found_probability(frequencies)`` returns the probability that a string of a given
+            frequency is found.
 
         Raises
         ------
@@ -341,9 +386,10 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
     # -- results of fit ------------------------------------------------------------------------
     @property
     def found_prefixes_(self) -> list[list[tuple[str, float]]]:
-        """The prefixes kept after each part, in order of evidence, with estimates.
+        """For each part of the users, a list of (prefix, estimated frequency) of the kept prefixes.
 
-        The estimates are biased by selection. The list shows in which part a string was lost.
+        The prefix with the strongest evidence that a user has it is first. The estimates are biased
+        by selection. If the search has missed a string, this shows in which part it was dropped.
         """
         return self._found_in(self._fitted("found_prefixes_")).prefixes
 
@@ -369,8 +415,9 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         order = None if self.hash_range == "auto" else int(self.hash_range)
         if order is None and strings.max_digits is not None:
             raise ValueError(
-                f"{self._name} needs hash_range= if the alphabet has max_digits=. Pass the number "
-                "of values of these digits as hash_range=."
+                f"{self._name} needs hash_range=, because its alphabet was made with max_digits=, "
+                "and max_digits depends on the number of values of a digit. Pass this number as "
+                "hash_range=."
             )
         users = int(self.expected_n_users)
         epsilon = float(self.epsilon)
@@ -381,7 +428,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         return SampledQuestions.drawn(domain.plan.mechanisms(), domain.plan.shares)
 
     def _found_in(self, state: Any) -> Found:
-        """Return the strings found in the reports; warn once about undetected strings."""
+        """Return the strings found in the reports. Warn once if the search has kept undetected
+        strings."""
         if state in _found:
             return _found[state]
         result = _found.setdefault(state, found_in(state))
@@ -392,10 +440,10 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
             bar = plan.threshold(max(n_users, 1))
             needs = f"a frequency of about {bar:.2g}" if bar < 1 else "more users than these"
             warnings.warn(
-                f"{self._name} looked for {n_found} strings and leaves out {n_missed} that are not "
-                f"detected among {n_users:,} users, because no user has most of these strings. A "
-                f"string needs {needs} to be found. See found_ for all strings, with a flag "
-                "for the detected strings.",
+                f"{self._name} searched for {n_found} strings, and the estimate omits {n_missed}. "
+                f"The omitted strings are not detected among {n_users:,} users: the reports do not "
+                f"show that any user has them. A string needs {needs} to be found. See found_ for "
+                "all strings that the search has kept.",
                 stacklevel=4,
             )
         return result

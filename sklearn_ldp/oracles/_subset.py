@@ -1,4 +1,4 @@
-"""Subset selection: reports of a set of categories of fixed size."""
+"""Subset selection: a report is a set of categories of fixed size."""
 
 from __future__ import annotations
 
@@ -33,38 +33,41 @@ _MAX_URN = 10**9  # NumPy's limit on the size of an urn
 
 
 class SubsetSelection(BaseOracle, tag="subset-selection"):
-    """Subset selection: the most accurate oracle, with large reports.
+    """Subset selection: the oracle with the minimum variance; its reports are large.
 
     Specify `epsilon` and `categories`; the defaults of the other parameters are good. This oracle
     is also called the omega-subset mechanism.
 
-    A user reports a set of w categories: with probability p a set that contains their own category,
-    otherwise a set without it, uniformly among all such sets,
+    A user reports a set of w of the d categories. With probability p the set is drawn uniformly
+    from all sets that contain the user's category, otherwise from all sets that do not contain it,
 
     .. math:: p = \\frac{w e^\\epsilon}{w e^\\epsilon + d - w}, \\qquad
-              q = p \\frac{w - 1}{d - 1} + (1 - p) \\frac{w}{d - 1}.
+              q = p \\frac{w - 1}{d - 1} + (1 - p) \\frac{w}{d - 1},
 
-    With w next to :math:`d / (e^\\epsilon + 1)` no oracle has a smaller total variance at this
-    budget and domain. (The papers' p = 1/2 is the special case in which this quotient is a whole
-    number.)
+    where q is the probability that the set contains a given other category. If w is the best of the
+    two integers next to :math:`d / (e^\\epsilon + 1)`, no oracle has a smaller total variance for
+    this epsilon and d. ([1]_ and [2]_ print p = 1/2. This is the special case in which this
+    quotient is an integer.)
 
-    A report is an array of w codes, which is sorted so that the order reveals nothing. If there are
-    more than 256 categories, and this form is shorter, a report is an array of d / 8 bytes:
-    `numpy.packbits` of the bits of all categories. Servers accept both forms. Reports are larger
-    than with :class:`ProjectiveGeometryResponse` and :class:`OLH`, which are nearly as accurate.
+    A report is an array of w integers, the positions of the reported categories in the domain. The
+    array is sorted, so that the order reveals nothing. If there are more than 256 categories, and
+    packed bits are shorter, a report is an array of d / 8 bytes instead: one bit for each category,
+    packed with `numpy.packbits`. Servers accept both forms. :class:`ProjectiveGeometryResponse` and
+    :class:`OLH` have smaller reports, and are nearly as accurate.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
 
-    For more than about a million bits (users times categories) `simulate` uses an approximation. It
-    draws the support of each category by its own users from the exact distribution, and the support
-    by other users' reports from an urn with the exact total and variance. Means, variances and
-    covariances are exact; higher moments are approximate.
+    If the number of users times the number of categories exceeds about a million, `simulate` uses
+    an approximation of the number of reports that contain each category. The reports of the
+    category's own users are drawn from the exact distribution. The reports of all other users are
+    drawn from an urn, which has the exact total and variance. Means, variances and covariances are
+    exact; higher moments are approximate.
 
     %(parameters)s
     subset_size : "auto" or int, default="auto"
-        Size w of the reported sets, from 1 to d - 1; "auto" chooses the size of
-        minimum total variance.
+        Size w of the reported sets, from 1 to d - 1. "auto" chooses the size with the minimum total
+        variance.
 
     %(attributes)s
     subset_size_ : int
@@ -117,7 +120,7 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
 
     @property
     def subset_size_(self) -> int:
-        """Size w of the reported sets."""
+        """Number of categories in each reported set."""
         return self._fitted("subset_size_").mechanism.size
 
     def _make_mechanism(self, domain):
@@ -127,14 +130,17 @@ class SubsetSelection(BaseOracle, tag="subset-selection"):
             return best_subset_channel(n_categories, self.epsilon)
         if not 1 <= size < n_categories:
             raise ValueError(
-                "The 'subset_size' parameter of SubsetSelection must be below the number of "
-                f"categories, {n_categories}. Got {size!r} instead."
+                "The 'subset_size' parameter of SubsetSelection must be less than the number of "
+                f"categories, which is {n_categories}. Got {size!r} instead."
             )
         return SubsetChannel(n_categories, int(size), self.epsilon)
 
 
 def best_subset_channel(n_categories: int, epsilon: float) -> SubsetChannel:
-    """Return the channel of minimum variance, with a size next to ``d / (exp(epsilon) + 1)``."""
+    """Return the mechanism of subset selection with the set size of minimum total variance.
+
+    This size is one of the two integers next to ``d / (exp(epsilon) + 1)`` for d categories.
+    """
     return SubsetChannel(n_categories, _best_subset_size(n_categories, epsilon), epsilon)
 
 
@@ -147,9 +153,10 @@ def _best_subset_size(n_categories: int, epsilon: float) -> int:
 
 
 class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
-    """Report a uniform set of fixed size.
+    """Mechanism of :class:`SubsetSelection`: a report is a set of categories of fixed size.
 
-    The set contains the user's code with probability ``threshold / 2**64``.
+    The set contains the user's category with probability ``threshold / 2**64``. All sets that
+    contain it are equally likely, and so are all other sets.
     """
 
     has_two_likelihoods = True
@@ -163,7 +170,11 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         self._set_form(n_categories, size)
 
     def _set_form(self, n_places: int, size: int) -> None:
-        """Set the form of reports: `size` of `n_places`; the first places are categories."""
+        """Set the size and the form of the reports: each report is `size` of the places 0 to
+        `n_places` - 1.
+
+        The first places stand for the categories.
+        """
         self.n_places = n_places
         self.size = size
         self._n_bytes = -(-n_places // 8)
@@ -171,7 +182,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 
     @property
     def is_packed(self) -> bool:
-        """Whether reports are packed bits, because these are shorter than a list of codes."""
+        """Whether reports are packed bits. If False, they are lists of codes, because these are
+        shorter."""
         return self.n_places > _BYTE_CODES and self.size > self._n_bytes
 
     @property
@@ -233,7 +245,10 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return self._reports(self._drawn(codes, coins))
 
     def lists(self, reports: np.ndarray) -> np.ndarray:
-        """Return the codes in each report, of shape (n, size), in ascending order."""
+        """Return the codes in each report, in ascending order, as an array of shape (n, size).
+
+        A code is the position of a category in the domain.
+        """
         if not self.is_packed:
             return reports
         result = np.empty((len(reports), self.size), dtype=self._dtype)
@@ -260,7 +275,7 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return packed if self.is_packed else packed.view(self._unlisted)
 
     def _reports(self, packed):
-        """Encode sets as reports."""
+        """Convert sets (packed bits, one row per set) to the form of the reports."""
         return packed if self.is_packed else self._listed(packed)
 
     @cached_property
@@ -268,7 +283,8 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         return np.dtype([("bits", np.uint8, self._n_bytes)])
 
     def _drawn(self, codes, coins):
-        """Draw the sets as packed bits, of shape (n, n_bytes)."""
+        """Draw a set for each user's code, and return the sets as packed bits, of shape (n,
+        n_bytes)."""
         n = len(codes)
         d = self.n_places
         holds_own = coins.bernoulli(self.threshold, n)
@@ -284,19 +300,24 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
         is_wrong = count_members(packed) != size
         if is_wrong.any():
             form = f"sets of {size} of {self.n_places} categories, packed in {self._n_bytes} bytes"
-            raise ValueError(f"expected {form}, got another set in row {np.argmax(is_wrong)}")
+            raise ValueError(
+                f"expected {form}, got a set of another size in row {np.argmax(is_wrong)}"
+            )
         return packed
 
     def _from_plain(self, reports, form):
         wrong = np.flatnonzero((reports[:, 1:] <= reports[:, :-1]).any(axis=1))
         if wrong.size:
-            raise ValueError(f"expected {form}, got others in row {wrong[0]}")
+            raise ValueError(
+                f"expected {form}, got integers that are not sorted or not distinct in row "
+                f"{wrong[0]}"
+            )
         if self.is_packed:
             return self._bits_of(reports)
         return reports.astype(self._dtype, copy=False)
 
     def _bits_of(self, lists):
-        """Convert lists of codes into packed bits."""
+        """Convert lists of codes, of shape (n, size), to packed bits, of shape (n, n_bytes)."""
         result = np.empty((len(lists), self._n_bytes), dtype=np.uint8)
         for start in range(0, len(lists), _LISTED_ROWS):
             rows = lists[start : start + _LISTED_ROWS].astype(np.intp, copy=False)
@@ -337,8 +358,11 @@ class SubsetChannel(PackedReports, Channel, tag="subset-channel"):
 def shared_support(
     others: np.ndarray, totals: np.ndarray, q: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw how many reports of users of other categories support each category.
+    """Draw, for each category, how many reports of the users of other categories contain it.
 
+    `others` contains the number of users of other categories, for each category. `totals` contains,
+    for each repetition, the sum of the drawn numbers over all categories. `q` is the probability
+    that such a report contains a given category.
 
     Shapes: others (d,), totals (n_repeats,) -> (n_repeats, d).
     """

@@ -26,14 +26,15 @@ class OUE(BaseOracle, tag="oue"):
 
     Specify `epsilon` and `categories`; the defaults of the other parameters are good.
 
-    A user encodes their category as d bits: 1 for their category, and 0 for the others. Each bit is
-    randomized independently: the 1 is kept with probability p, a 0 becomes 1 with probability q,
+    A user encodes their category as d bits, one for each of the d categories: 1 for their own
+    category, and 0 for the others. Each bit is randomized independently. The bit 1 stays 1 with
+    probability p, and a bit 0 becomes 1 with probability q,
 
     .. math:: p = \\frac12, \\qquad q = \\frac{1}{e^\\epsilon + 1}.
 
-    A report is an array of d bits. If there are more than 256 categories, a report is an array of
-    d / 8 bytes: `numpy.packbits` of the bits. Servers accept both forms. A report is larger than a
-    report of :class:`OLH`, which has the same variance up to the rounding of its hash range.
+    A report is an array of d bits. If there are more than 256 categories, the bits are packed into
+    d / 8 bytes with `numpy.packbits`. Servers accept packed and unpacked bits. :class:`OLH` has
+    smaller reports, and nearly the same variance.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
     user; everything computed from reports is free.
@@ -70,23 +71,25 @@ class OUE(BaseOracle, tag="oue"):
 
 
 class SUE(BaseOracle, tag="sue"):
-    """Symmetric unary encoding, basic RAPPOR: for reports that were collected with it.
+    """Symmetric unary encoding, also called basic RAPPOR: reports of one bit per category.
 
-    For new collections use :class:`OUE` or another oracle.
+    Use it to analyze reports that were collected with this mechanism. For new collections use
+    :class:`OUE` or another oracle.
 
-    A user encodes their category as d bits: 1 for their category, and 0 for the others. Each bit is
-    flipped independently with the same probability,
+    A user encodes their category as d bits, one for each of the d categories: 1 for their own
+    category, and 0 for the others. Each bit is flipped independently with the same probability q. A
+    bit is kept with probability p,
 
     .. math:: p = \\frac{e^{\\epsilon/2}}{e^{\\epsilon/2} + 1}, \\qquad q = 1 - p.
 
-    A report is an array of d bits. If there are more than 256 categories, a report is an array of
-    d / 8 bytes: `numpy.packbits` of the bits. Servers accept both forms. :class:`OUE` has the
-    probabilities with the minimum variance, and is better at every budget when d is large.
+    A report is an array of d bits. If there are more than 256 categories, the bits are packed into
+    d / 8 bytes with `numpy.packbits`. Servers accept packed and unpacked bits. If d is large,
+    :class:`OUE` has a smaller variance for every epsilon.
 
     Privacy: one `fit`, `partial_fit`, `privatize` or `transform` on values spends epsilon of each
-    user; everything computed from reports is free. (For repeated
-    collections, :class:`~sklearn_ldp.collection.RepeatedClient` implements RAPPOR's permanent
-    responses for any oracle.)
+    user; everything computed from reports is free. (For repeated collections, RAPPOR stores a
+    permanent randomized response on the client. :class:`~sklearn_ldp.collection.RepeatedClient`
+    does this for any oracle.)
 
     %(parameters)s
 
@@ -94,7 +97,7 @@ class SUE(BaseOracle, tag="sue"):
 
     See Also
     --------
-    OUE : The better unary encoding.
+    OUE : Unary encoding with the probabilities of minimum variance.
 
     References
     ----------
@@ -117,9 +120,9 @@ class SUE(BaseOracle, tag="sue"):
 
 
 class UnaryChannel(PackedReports, IndependentChannel, tag="unary-channel"):
-    """Report one bit per category.
+    """Mechanism of :class:`OUE` and :class:`SUE`: a report has one bit for each category.
 
-    The bit of the user's category is 1 with probability ``one / 2**64``, any other bit with
+    The bit of the user's category is 1 with probability ``one / 2**64``. Each other bit is 1 with
     probability ``zero / 2**64``.
     """
 

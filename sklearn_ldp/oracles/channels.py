@@ -1,9 +1,11 @@
-"""Parts for your own oracle: the base of its mechanism, random bits and private thresholds.
+"""Parts for your own oracle: base classes of its mechanism, random bits, and private thresholds.
 
-:class:`Channel` is the mechanism of an oracle. :class:`Mechanism` is the part of a channel that
-the collection of reports needs. :class:`Coins` is the source of random bits. The thresholds are the
-integers that keep a mechanism within epsilon. The guide's page on extending builds an oracle from
-these parts, and ``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
+:class:`Channel` is the base class of an oracle's mechanism, which randomizes values into reports
+and decodes the reports. Its base class :class:`Mechanism` contains the methods that the collection
+of reports needs. :class:`Coins` is the source of random bits. The thresholds are integers t for
+draws with probability t / 2**64; they are chosen such that a mechanism satisfies epsilon exactly.
+The guide's page on extending the package builds an oracle from these parts, and
+``sklearn_ldp.utils.estimator_checks`` proves its epsilon.
 """
 
 from .._core.mechanisms.channel import Channel, LinearMechanism, randomised_response

@@ -166,7 +166,7 @@ def test_another_collection_is_refused():
 def test_misuse_is_told():
     with pytest.raises(ValueError, match="has no domain yet"):
         Aggregator(GRR(1.0))
-    with pytest.raises(ValueError, match="already has 2 reports that no ledger"):
+    with pytest.raises(ValueError, match="already contains 2 reports"):
         Aggregator(clone(ORACLE).aggregate([0, 1]))
     with pytest.raises(TypeError, match="needs a frequency oracle or a Protocol, got NormSub"):
         Aggregator(NormSub())

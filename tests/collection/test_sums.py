@@ -123,7 +123,7 @@ def test_sums_per_report_are_known(oracle):
     oracle, tally = prepared(oracle, 300)
     assert oracle.channel().tally_sum is not None
     one_more = forged(tally, tallies=changed(tally.tallies, (0, 0), tally.tallies[0, 0] + 1))
-    with pytest.raises(RefusedBatchError, match="its counts add up to"):
+    with pytest.raises(RefusedBatchError, match="the counts of reports add up to"):
         Aggregator(oracle).merge(one_more)
 
 

@@ -79,7 +79,7 @@ def test_probabilities_that_are_none(asked):
 
 
 def test_spreads_that_are_none_and_noise_that_is_needed():
-    with pytest.raises(ValueError, match="got 'random'"):
+    with pytest.raises(ValueError, match="got spread='random'"):
         quantiles(exact([COUNTS / N]), [0.5], spread="random")
     with pytest.raises(ValueError, match="noise model"):
         quantiles(FrequencyEstimate([COUNTS / N], AGES), [0.5])

@@ -459,7 +459,7 @@ def test_sets_of_labels_are_refused_where_they_cannot_be_learnt_from():
         LabelDPClassifier(**known, subset_size=3, input="reports").fit(X, y)
     with pytest.raises(ValueError, match="same class twice"):
         label_dp_score("accuracy", sets[:, [0, 0]], y, **known)
-    with pytest.raises(ValueError, match="below the number of categories"):
+    with pytest.raises(ValueError, match="less than the number of categories"):
         LabelDPClassifier(**known, subset_size=12, random_state=0).fit(X, y)
 
 

@@ -201,7 +201,7 @@ def test_weights_are_numbers_of_reports(oracle):
     score = scorer(pipe, test, sample_weight=weights)
     assert score == scorer(pipe, np.repeat(test, weights, axis=0))
     assert score != scorer(pipe, test)
-    with pytest.raises(ValueError, match="one sample_weight for each row"):
+    with pytest.raises(ValueError, match="one sample_weight for each of the"):
         scorer(pipe, test, sample_weight=weights[1:])
     ones = np.ones(len(test), dtype=int)
     with pytest.warns(UserWarning, match="was fitted with sample_weight"):

@@ -460,7 +460,7 @@ def test_values_that_cannot_judge_are_refused():
     post = NormSub().fit(GRR(1.0, categories=["a", "b"], random_state=0).fit_transform(["a", "b"]))
     with pytest.raises(ValueError, match="NormSub.score got the unknown category 'c'"):
         post.score(None, ["a", "c"])
-    with pytest.raises(ValueError, match="one sample_weight for each row"):
+    with pytest.raises(ValueError, match="one sample_weight for each of the"):
         post.score(None, ["a", "b"], [1])
     users = [["a"], ["a", "b"]] * 50
     several = ItemOracle(1.0, categories=["a", "b"], max_items=2, random_state=0).fit(users)

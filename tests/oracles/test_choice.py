@@ -48,7 +48,7 @@ def test_best_oracle_minds_the_budget():
     assert isinstance(best_oracle(1.0, 1024, max_report_bits=100), ProjectiveGeometryResponse)
     assert isinstance(best_oracle(1.0, 1024, max_decode_operations=1e8), ProjectiveGeometryResponse)
     assert isinstance(best_oracle(1.0, 1024, max_report_bits=10), GRR)
-    with pytest.raises(ValueError, match=r"at most 3 bits.*smallest report here has 10"):
+    with pytest.raises(ValueError, match=r"at most max_report_bits=3 bits.*smallest report has 10"):
         best_oracle(1.0, 1024, max_report_bits=3)
     with pytest.raises(ValueError, match="epsilon"):
         best_oracle(-1.0, 10)

@@ -460,7 +460,7 @@ def test_a_profile_is_that_of_the_family_that_is_meant():
     profile = profile_oracle(mixing, 1000)
     assert profile.report_bits == profile_oracle(mixing, CATEGORIES).report_bits == 63 + 2
     assert profile.decode_operations == 10 * 10**6 * 1000
-    with pytest.raises(ValueError, match="no oracle of at most 8 bits"):
+    with pytest.raises(ValueError, match="at most max_report_bits=8 bits"):
         best_oracle(1.0, 1000, max_report_bits=8, candidates=[mixing])
     chosen = best_oracle(1.0, 1000, max_report_bits=30, candidates=[mixing, GRR()])
     assert isinstance(chosen, GRR)
@@ -506,7 +506,7 @@ def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
 )
 def test_a_domain_that_cannot_be_decoded_is_refused_at_once(oracle):
     """By client and server, before anybody spends epsilon; planning may still ask about it."""
-    message = "cannot collect 10,000,000 categories at epsilon=4: for any number of users n its"
+    message = "cannot collect 10,000,000 categories at epsilon=4, because the server would need"
     protocol = oracle.protocol()
     for call in [
         lambda: oracle.privatize([1]),

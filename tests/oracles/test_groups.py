@@ -101,7 +101,7 @@ def test_postprocessing_and_choosing_by_row():
         (VALUES, [], None, "one label for each row"),
         (VALUES[:2], ["a", None], None, "missing label"),
         (VALUES, REGION[:-1], None, "inconsistent numbers of samples"),
-        ([0, 1], ["a", "b"], [3, 0], r"no users in \['b'\]"),
+        ([0, 1], ["a", "b"], [3, 0], r"groups without users: \['b'\]"),
         ([0, 9], ["a", "b"], None, "unknown category 9"),
     ],
 )

@@ -264,7 +264,7 @@ def test_open_clients_and_a_server_with_a_list(tmp_path):
     server = oracle("hash", random_state=None).aggregate(reports)
     errors = np.sqrt(server.noise_.variance(SHARES))
     assert np.all(np.abs(server.frequencies_ - SHARES) < 7 * errors)  # error rate 2e-11
-    with pytest.raises(ValueError, match="numbers the categories"):
+    with pytest.raises(ValueError, match="needs a list of the categories"):
         ItemOracle(categories="open", method="subset").privatize(USERS)
     with pytest.raises(ValueError, match="another collection"):
         oracle("hash", max_items=2, random_state=None).aggregate(reports)
@@ -339,14 +339,14 @@ def test_what_adds_up_overlapping_shares_is_refused():
             estimate.answer(queries)
         with pytest.raises(ValueError, match="overlap"):
             estimate.confidence_interval(0.9, queries)
-        with pytest.raises(ValueError, match="several of them"):
+        with pytest.raises(ValueError, match="two of these items"):
             Plan(fitted, queries=queries).rmse(100)
         with pytest.raises(ValueError, match="overlap"):
             HeldOutSearch(queries=queries).fit(estimate)
     for post in (NormSub(), EmpiricalBayes(), NPMLE(), Trend(), SyntheticSearch()):
         with pytest.raises(ValueError, match="sum to 1, but these frequencies overlap"):
             post.fit(estimate)
-    with pytest.raises(TypeError, match="do not show which items a user has together"):
+    with pytest.raises(TypeError, match="do not show which items each user has"):
         fitted.simulate(np.full(8, 10))
     with pytest.raises(TypeError, match="Collect sets of items separately"):
         ColumnOracle(domains={"a": 2}, oracle=ItemOracle()).protocol()
@@ -396,7 +396,7 @@ def test_a_plan_weighs_noise_against_bias():
     few = planner.plan([0.2, 0.2, 0.2, 0.2, 0.2], 100, frequency=0.1)
     assert few["rmse"].argmin() == 0
     for sizes, share in (([1.0], 0.1), ([0, -1], 0.1), ([np.nan, 1], 0.1), ([1, 1], 2.0)):
-        with pytest.raises(ValueError, match="users of 0, 1, 2"):
+        with pytest.raises(ValueError, match="users who have 0, 1, 2"):
             planner.plan(sizes, 100, frequency=share)
     pairs = KeyValueOracle(2.0, categories=NAMES).plan([1, 1, 1], 100)
     assert np.all(pairs["std"] > planner.plan([1, 1, 1], 100)["std"])

@@ -296,7 +296,7 @@ def test_servers_compute_nothing_again(monkeypatch, tmp_path):
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_outputs_that_say_nothing_are_refused_whatever_rounding_makes_of_them(d, n_outputs):
     flat = np.full((n_outputs, d), 1 / n_outputs)
-    with pytest.raises(ValueError, match="do not tell all categories apart"):
+    with pytest.raises(ValueError, match="it is not informative"):
         MatrixOracle(categories=d, strategy=flat).protocol()
     # Negative control: a millionth of a difference is little, and is something.
     told = np.where(np.arange(d) == np.arange(d)[:, None], np.exp(1e-6), 1.0)
@@ -321,7 +321,7 @@ def test_arrays_that_are_no_channel():
         ),
         (np.eye(4), "expected probabilities above 0"),
         (np.where(good == good.max(), np.nan, good), "expected probabilities above 0"),
-        (np.full((4, 4), 0.25), "do not tell all categories apart"),
+        (np.full((4, 4), 0.25), "it is not informative"),
         (thrice - np.uint64(1), "column 0 sums to"),
         (np.array([list("abcd")] * 4), "expected numbers"),
     ]:
@@ -339,14 +339,12 @@ def test_other_refusals():
         MatrixOracle(1.0, categories=10**6).protocol()
     with pytest.raises(ValueError, match="at most 2048 categories"):
         MatrixOracle(1.0, categories=10**6, strategy="square-wave").protocol()
-    with pytest.raises(ValueError, match="truly"):
+    with pytest.raises(ValueError, match=r"\*true\* frequencies"):
         MatrixOracle(1.0, categories=6, queries=top_k(2)).protocol()
     with pytest.raises(ValueError, match="queries are for 4 categories"):
         MatrixOracle(1.0, categories=6, queries=np.eye(4)).protocol()
     for queries in (np.zeros((2, 4)), np.ones((1, 4))):
-        with pytest.raises(
-            ValueError, match="MatrixOracle must depend on the frequencies, .*rank 0"
-        ):
+        with pytest.raises(ValueError, match="MatrixOracle has the same weight for all"):
             MatrixOracle(1.0, categories=4, queries=queries).protocol()
     for options in MADE_FOR.values():
         with pytest.raises(ValueError, match="large enough for a report to carry information"):

@@ -35,7 +35,7 @@ def test_an_open_domain_cannot_be_estimated():
         mixing(categories="open").aggregate([[0, 0]])
     with pytest.raises(ValueError, match="pass the list of categories to count as categories="):
         mixing(categories="open").fit(["a", "b"])
-    with pytest.raises(ValueError, match="the domain is open: declare the list"):
+    with pytest.raises(ValueError, match="the domain is open .*Declare the list"):
         mixing(categories="open").true_frequencies(["a"])
     with pytest.raises(ValueError, match=r"hash_family=.mixing."):
         OLH(categories="open").privatize(["a"])

@@ -253,7 +253,7 @@ def test_merge_says_what_differs():
     with pytest.raises(NotFittedError):
         servers[0].merge(GRR(categories=3))
     counts = servers[0].support_counts_
-    with pytest.raises(ValueError, match="GRR.merge got the GRR itself"):
+    with pytest.raises(ValueError, match="GRR.merge got the same GRR object"):
         servers[0].merge(servers[0])
     np.testing.assert_array_equal(servers[0].support_counts_, counts)
     with pytest.raises(TypeError, match="GRR.merge expects a GRR, got int"):
@@ -473,9 +473,9 @@ def test_fields_obey_their_axioms(g):
 @pytest.mark.parametrize("order", [0, 1, 6, 12, 36, 1025])
 def test_there_is_no_such_field(order):
     assert (prime_power(27), prime_power(97), prime_power(order)) == ((3, 3), (97, 1), None)
-    with pytest.raises(ValueError, match="There is no field"):
+    with pytest.raises(ValueError, match="There is no finite field"):
         FiniteField(order)
-    with pytest.raises(ValueError, match=r"no field|hash_range"):
+    with pytest.raises(ValueError, match=r"no finite field|hash_range"):
         OLH(categories=3, hash_range=order).privatize([1])
 
 
@@ -668,7 +668,9 @@ def test_what_is_merged_is_checked():
 
     before = fitted().frequencies_
     server = fitted()
-    with pytest.raises(ValueError, match="merge refuses the other GRR: one of its counts is -"):
+    with pytest.raises(
+        ValueError, match="merge refuses the other GRR, .*: a count of reports is -"
+    ):
         server.merge(forged(fitted(), negative))
     np.testing.assert_array_equal(server.frequencies_, before)
     server.merge(forged(fitted(), many))

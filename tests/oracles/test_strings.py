@@ -156,7 +156,7 @@ def test_the_public_code():
     )
 
 
-@pytest.mark.filterwarnings("ignore:StringOracle looked for")
+@pytest.mark.filterwarnings("ignore:StringOracle searched for")
 def test_a_string_and_a_longer_one_that_is_cut_off_behind_it_are_one_category():
     """The last digits of the longer one are part of a letter, so both are called "ab"."""
     code = {"a": 100, "b": 100, "": 100, **dict.fromkeys("cdefghijklmnopqrstuv", 1)}
@@ -220,7 +220,7 @@ def test_bad_strings_are_refused_and_not_shown(values, words):
         ({"max_length": 0}, "StringOracle needs max_length"),
         ({"n_found": 0}, "n_found"),
         ({"expected_n_users": 0}, "expected_n_users"),
-        ({"hash_range": 6}, "no field of 6"),
+        ({"hash_range": 6}, "no finite field with 6"),
         ({"alphabet": Domain.strings(code=SKEWED, max_digits=9)}, "needs hash_range="),
         ({"epsilon": 1e-30}, "epsilon"),
     ],
@@ -418,7 +418,9 @@ def test_without_held_out_users_there_is_no_row():
 def test_what_is_not_detected_is_left_out_and_marked():
     """Of twelve strings that are kept, nobody has six or more: this fails by chance in 5 %."""
     fitted = oracle(n_found=12).fit(WORDS, sample_weight=COUNTS)
-    with pytest.warns(UserWarning, match=r"looked for 12 strings and leaves out \d.* about 0.0"):
+    with pytest.warns(
+        UserWarning, match=r"searched for 12 strings, and the estimate omits \d.* about 0.0"
+    ):
         estimate = fitted.estimate_
     assert fitted.estimate_ is estimate  # which warns no more
     kept = fitted.found_

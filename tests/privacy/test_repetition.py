@@ -111,5 +111,5 @@ def test_frequencies_by_category_and_bad_input():
             repeated_collection_risk(oracle, *arguments)
     with pytest.raises(ValueError, match="categories"):
         repeated_collection_risk(GRR(1.0), 2)
-    with pytest.raises(TypeError, match="supports frequency oracles"):
+    with pytest.raises(TypeError, match="does not support the mechanism"):
         repeated_collection_risk(ColumnOracle(1.0, domains={"a": 2, "b": 2}), 2)

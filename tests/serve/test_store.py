@@ -286,8 +286,8 @@ def added(name, number):
 
 NOT_THOSE = "the arrays have other types or shapes than expected for 40 reports"
 EDITS = {
-    "negative": (added("tallies", -100), "one of its counts is"),
-    "huge": (added("tallies", 10**14), "one of its counts is"),
+    "negative": (added("tallies", -100), "a count of reports is"),
+    "huge": (added("tallies", 10**14), "a count of reports is"),
     "another size": (added("sizes", 1), "the file has 40 tags for 41 reports"),
     "no tallies": (lambda arrays: arrays.pop("tallies"), "tallies"),
     "another shape": (lambda a: a.update(tallies=a["tallies"][..., :1]), NOT_THOSE),

@@ -164,9 +164,7 @@ def test_names_of_parts_that_are_refused():
         EmpiricalBayes(groups={"age": [0, 1]}).fit(ESTIMATES)
     single = OUE(1.0, categories=5).simulate([9] * 5)
     for method in (HeldOutSearch, EmpiricalBayes):
-        with pytest.raises(
-            TypeError, match="from names of parts to queries needs a set of estimates"
-        ):
+        with pytest.raises(TypeError, match="from the names of estimates to queries"):
             method(queries={"age": top_k(1)}).fit(single)
 
 
@@ -269,7 +267,7 @@ def test_differences_are_those_of_the_parts():
         ),
         (
             TypeError,
-            "got MarginalOracle. Fit a MarginalOracle to the users of each group",
+            "got MarginalOracle. Instead, fit a separate MarginalOracle to the users of each group",
             lambda: estimate_by_group(MarginalOracle(1.0, domains=DOMAINS), TABLE, WEEKS),
         ),
         (

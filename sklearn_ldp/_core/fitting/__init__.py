@@ -1,4 +1,4 @@
-"""The base of all oracles and surveys: the stages of a collection, for estimates of any kind."""
+"""The base class of all oracles and surveys, and the collection of reports that they share."""
 
 from ._base import BaseCollector, Budget, CollectorTools, PlannedEstimate
 from ._by_group import estimate_by_group

@@ -1,4 +1,4 @@
-"""The base of all oracles and surveys: the stages of a collection, for estimates of any kind."""
+"""The base class of all oracles and surveys: it collects reports, for estimates of any kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _Estimate = TypeVar("_Estimate")
 
 
 class PlannedEstimate(NamedTuple):
-    """The expectations of one of the estimates, before any data."""
+    """The expected noise of one estimate of a collection, before any data is collected."""
 
     domain: Domain
     oracle: Any  # the unfitted oracle of its question; None if there is none
@@ -67,7 +67,10 @@ class PlannedEstimate(NamedTuple):
 
 
 class CollectorTools(NamedTuple):
-    """The parts of an oracle or a survey that other rooms use; `__collector__` returns them."""
+    """Functions and facts of an oracle or a survey that other modules of the package use.
+
+    The method `__collector__` of the oracle returns this object.
+    """
 
     learns_domain: bool  # whether the domain is "auto"
     #: The expectations of each estimate by its name; the only estimate of an oracle has name None.
@@ -83,7 +86,10 @@ class CollectorTools(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Users to add: the collection before and after them, and their values if it reads values."""
+    """A batch of users who are added to a collection: the collection before and after the addition.
+
+    If the batch consists of values, and not of reports, it also contains the values.
+    """
 
     before: Collected
     after: Collected
@@ -92,7 +98,10 @@ class _Batch(NamedTuple):
 
 
 class Budget(Interval):
-    """The constraint of scikit-learn for a privacy budget: a number > 0, and not True."""
+    """The constraint on a privacy budget, for scikit-learn's validation of parameters.
+
+    The budget must be a number > 0, and must not be True.
+    """
 
     def __init__(self) -> None:
         super().__init__(Real, 0, None, closed="neither")
@@ -109,10 +118,11 @@ class BaseCollector(
     metaclass=ABCMeta,
     auto_wrap_output_keys=None,
 ):
-    """Base of all estimators that collect users' values: clients, servers, and both in `fit`.
+    """Base class of all estimators that collect users' values.
 
-    A subclass specifies the parameter that declares the domain, the mechanism over a domain, and
-    the estimate from the counts.
+    Its methods are for clients (`privatize`), for servers (`aggregate`, `merge`), and for both in
+    one process (`fit`). A subclass specifies the parameter that declares the domain, the mechanism
+    for a domain, and the estimate that is computed from the counts of reports.
     """
 
     _parameter_constraints: dict = {
@@ -154,54 +164,59 @@ class BaseCollector(
 
     @abstractmethod
     def _domain_of(self, declared: Any) -> Domain:
-        """Return the domain that the parameter `_domain_parameter` stands for."""
+        """Return the domain, given the value of the parameter that declares it
+        (`_domain_parameter`)."""
 
     @abstractmethod
     def _learned_domain(self, X: Values) -> Domain:
-        """Return the domain of users' values, if no domain is declared."""
+        """Return the domain that is learned from users' values, because no domain is declared."""
 
     @abstractmethod
     def _make_mechanism(self, domain: Any) -> Mechanism:
-        """Return the mechanism over a domain, from the (valid) parameters.
+        """Return the mechanism for a domain. The parameters of the estimator are valid.
 
-        This is the only hook of an oracle or a survey: fitting, planning, audits, searches and
-        tests all use it.
+        A subclass must define this method. Fitting, planning, audits of epsilon, searches and tests
+        use the mechanism.
         """
 
     @abstractmethod
     def _estimate_of(self, state: Collected) -> _Estimate:
-        """Return the raw estimate from the collection."""
+        """Return the raw estimate that is computed from the collected reports."""
 
     def _planned_by(self, protocol: Any) -> dict[Any, PlannedEstimate]:
-        """The expectations of each estimate of a protocol, by name, for planning."""
+        """Return, for planning, the expected noise of each estimate of a protocol, by the
+        estimate's name."""
         raise NotImplementedError
 
     def _weights_by_name(self, domain: Any) -> Mapping[Any, float]:
-        """The weights of the errors of estimates; a missing weight is 1."""
+        """Return the weights of the estimates' errors in a mean error, by name. A missing weight
+        is 1."""
         return {}
 
     def _takes_open_domain(self) -> bool:
-        """Return whether the mechanism needs no list of categories (``categories="open"``)."""
+        """Return whether clients need no list of categories, so that ``categories="open"`` is
+        allowed."""
         return False
 
     # -- the protocol of client and server ----------------------------------------------------
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return the protocol that a client and a server of a collection must agree on.
+        """Return the protocol: the configuration that clients and the server must share.
 
         Parameters
         ----------
         collection_round : str, default=""
-            Name of the collection.
+            Name of the collection round. Reports of different rounds are not counted together.
 
         Returns
         -------
         Protocol
-            The mechanism, the domain and the round, built from the current parameters.
+            The protocol with the current parameters. It contains the mechanism, the domain and the
+            name of the round.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid, or the domain is unknown.
+            If a parameter is not valid, or if the domain is neither declared nor learned.
         """
         kept = _KEPT.get(self)
         if kept is not None and kept.matches(vars(self)):
@@ -214,44 +229,48 @@ class BaseCollector(
 
     # -- client side --------------------------------------------------------------------------
     def privatize(self, X: Values, *, parts: ArrayLike | None = None) -> Reports:
-        """Randomize users' values into reports, like each client; no fit is needed.
+        """Randomize users' values to reports, as the client of each user does.
+
+        You need not call `fit` before.
 
         Privacy: each call spends epsilon of every user in `X`. If the same users' values are
         randomized twice, epsilon is spent twice. Only ``random_state=None`` protects users. With an
         int every call draws the same random bits, which is for simulations.
 
-        The reports contain their protocol (:class:`~sklearn_ldp.collection.Reports`), also in a
-        file (:func:`~sklearn_ldp.collection.write_reports`). Servers refuse reports of another
-        protocol. If you send or store plain arrays of reports, send
-        ``oracle.protocol().configuration`` with them.
+        The protocol (the configuration that clients and the server must share) is attached to the
+        reports, see :class:`~sklearn_ldp.collection.Reports`, and is also in the files of
+        :func:`~sklearn_ldp.collection.write_reports`. So servers can refuse reports of another
+        protocol. If you send or store reports as plain arrays, also send
+        ``oracle.protocol().configuration``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
         parts : array-like of int of shape (n_samples,), default=None
-            The public part of each report (its hash function), if the collector assigns it with
-            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, each client draws its own part.
+            The public part of each report, which does not depend on the value, such as a hash
+            function. Pass the result of :func:`~sklearn_ldp.robustness.assigned_parts` if the
+            collector assigns the public parts. If None, they are drawn at random.
 
         Returns
         -------
         Reports whose first axis is the users
-            The reports: an ndarray that contains the protocol.
+            The reports, an array to which the protocol is attached.
 
         Raises
         ------
         ValueError
-            If a value is not a category, the domain is unknown, or a part does not exist.
+            If a value is not a category, if the domain is neither declared nor learned, or if a
+            number in `parts` is not valid.
         TypeError
-            If parts are passed, and the reports of the oracle have no public parts.
+            If `parts` is not None, and the reports of this oracle have no public part.
         """
         protocol = self.protocol()
         warn_of_epsilon(self._name, self.epsilon, self.random_state)
         if self.random_state is not None:
             warnings.warn(
                 f"{self._name}.privatize draws predictable reports, which protect no user, because "
-                f"random_state is {self.random_state!r}. Leave random_state out if the users are "
-                "real.",
+                f"random_state is {self.random_state!r}. For real users, leave random_state out.",
                 PrivacyWarning,
                 stacklevel=2,
             )
@@ -259,21 +278,24 @@ class BaseCollector(
 
     # -- server side --------------------------------------------------------------------------
     def fit(self, X: Values, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Collect once: randomize the users' values (or read their reports) and add them up.
+        """Run a collection: randomize users' values to reports (or read reports), and count them.
+
+        A second call starts again: the oracle forgets the reports of the first call.
 
         Privacy: if `X` contains values, the call spends epsilon of every user in `X`. If `X`
-        contains reports, it spends nothing. An earlier collection is forgotten.
+        contains reports, it spends nothing.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            One value per user; several columns form one joint category. With
-            ``input="reports"``, one report per user.
+            One value per user. If there are several columns, a value is the combination of their
+            values in a row. With ``input="reports"``, one report per user.
         y : None
-            Ignored.
+            Ignored. It exists because scikit-learn's estimators have this parameter.
         sample_weight : array-like of shape (n_samples,), default=None
-            The number of users of each row, as non-negative integers, so that a histogram can be
-            fitted.
+            The number of users that each row stands for, as non-negative integers. So you can pass
+            a histogram: its categories as `X` and its counts as `sample_weight`. If None, each row
+            is one user.
 
         Returns
         -------
@@ -283,7 +305,8 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            If `X` or `sample_weight` is malformed; the oracle then stays unchanged.
+            If a value in `X` is not a category, if a report is not valid, or if `sample_weight`
+            does not contain one valid weight per row. The oracle is then unchanged.
         """
         X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
         with self._ordered_draws():
@@ -298,12 +321,14 @@ class BaseCollector(
     ) -> Self:
         """Add more users to the collection.
 
-        Privacy: the same as for `fit`; the users should be new. With a seed, the result does not
-        depend on the number of calls into which the values are split.
+        Privacy: if `X` contains values, the call spends epsilon of every user in `X`. A user who
+        was already added spends epsilon again.
 
-        Several threads may call `partial_fit`, :meth:`aggregate` and :meth:`merge` of one oracle at
-        the same time: each user counts once. If a `fit` ends during such a call, the oracle forgets
-        the users of that call. Each process needs its own oracle; then use `merge`.
+        With a seed, the result does not depend on how the values are divided into calls. Several
+        threads may call `partial_fit`, :meth:`aggregate` and :meth:`merge` of one oracle at the
+        same time: each user counts once. If a `fit` ends during such a call, the oracle forgets the
+        users of that call. If several processes collect, each needs its own oracle. Combine these
+        oracles with `merge`.
 
         Parameters
         ----------
@@ -322,22 +347,27 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            As for `fit`; the oracle then stays unchanged.
+            As for `fit`. The oracle is then unchanged.
         """
         X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
         return self._add(lambda state: self._draw(state, X, sample_weight), X)
 
     def aggregate(self, reports: ArrayLike) -> Self:
-        """Add a batch of reports to the collection, which costs no privacy.
+        """Add a batch of reports to the collection.
 
-        Reports that contain another protocol are refused. For plain arrays, the oracle tests the
-        number of categories that the reports support, at an error rate of 1e-9. OUE, SUE, OLH, BLH,
-        HadamardResponse and ProjectiveGeometryResponse thus detect another epsilon if there are
-        enough reports. They refuse the batch if the difference is too large to come from 15 % of
-        malicious users, and otherwise warn once. Other oracles, such as GRR, cannot detect another
-        epsilon, because their reports support the same number of categories at any epsilon. No
-        oracle detects another order of the categories, or an array that was added before. Files and
-        an :class:`~sklearn_ldp.collection.Aggregator` count each batch once.
+        Privacy: this method spends no epsilon.
+
+        If another protocol (configuration) is attached to the reports, they are refused. Plain
+        arrays have no attached protocol. For these, the oracle tests the number of categories that
+        the reports support (count in favor of), at an error rate of 1e-9. With enough reports, OUE,
+        SUE, OLH, BLH, HadamardResponse and ProjectiveGeometryResponse thus detect that clients used
+        another epsilon. They refuse the batch if 15 % of malicious users are too few to explain the
+        difference, and otherwise warn once. Other oracles, such as GRR, cannot detect another
+        epsilon, because their reports support the same number of categories for any epsilon.
+
+        No oracle detects that clients used another order of the categories, or that an array was
+        added before. Files and an :class:`~sklearn_ldp.collection.Aggregator` count each batch
+        once.
 
         Parameters
         ----------
@@ -352,40 +382,44 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            If a report cannot come from this oracle, or the reports are of another protocol; the
-            whole batch is then refused.
+            If a report cannot come from this oracle, or if another protocol is attached to the
+            reports. Then none of the reports is added.
         """
         return self._add(
             lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs))
         )
 
     def merge(self, other: BaseCollector[Any]) -> Self:
-        """Add the aggregated reports of another server of the same collection.
+        """Add the reports that another oracle has counted, for example on another server.
 
         Parameters
         ----------
         other : oracle
-            An oracle of the same class, epsilon, domain and protocol; it is not changed.
+            A fitted oracle of the same class with the same epsilon, domain and other parameters of
+            the protocol. It is not changed.
 
         Returns
         -------
         self : object
-            The oracle with the other's reports added.
+            This oracle, to which the reports of `other` have been added.
 
         Raises
         ------
         ValueError
-            If the two are configured differently; the oracle then stays unchanged.
+            If `other` is this oracle, or if its protocol or its `n_shards` differs. This oracle is
+            then unchanged.
+        TypeError
+            If `other` is not an oracle of the same class.
         """
         if other is self:
             raise ValueError(
-                f"{self._name}.merge got the {self._name} itself: its reports would count twice, "
-                f"and the noise would seem too small. Pass another server's {self._name}."
+                f"{self._name}.merge got the same {self._name} object, so its reports would count "
+                f"twice. Pass the {self._name} of another server."
             )
         if not isinstance(other, BaseCollector):
             raise TypeError(
                 f"{self._name}.merge expects a {self._name}, got {type(other).__name__}. Pass the "
-                "oracle of another server."
+                f"{self._name} of another server."
             )
         theirs = other._fitted("reports to merge")
         return self._add(lambda state: _Batch(state, state.merged(theirs)))
@@ -393,7 +427,10 @@ class BaseCollector(
     def fit_transform(
         self, X: Values, y: object = None, sample_weight: ArrayLike | None = None
     ) -> _Estimate:
-        """Collect once and return the estimate, the same release as `frequencies_`.
+        """Run a collection like `fit`, and return its estimate.
+
+        Privacy: if `X` contains values, the call spends epsilon of every user in `X`. The returned
+        estimate is the attribute `estimate_`, so it spends no further epsilon.
 
         Parameters
         ----------
@@ -412,8 +449,8 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            As for `fit`; also if ``Pipeline(memory=...)``, or another `joblib.Memory`, would write
-            the values of real users (without a seed) to a disk.
+            As for `fit`. Also if ``random_state=None``, and ``Pipeline(memory=...)`` or another
+            `joblib.Memory` would write the users' values to a disk.
         """
         if self.input == "values" and self.random_state is None:
             refuse_memory(self._name)
@@ -421,11 +458,13 @@ class BaseCollector(
         return self.fit(X, y, sample_weight=sample_weight).estimate_
 
     def transform(self, X: Values, sample_weight: ArrayLike | None = None) -> _Estimate:
-        """Collect from other users and return their estimate; the fitted estimate does not change.
+        """Run another collection from the users in `X`, and return its estimate.
 
-        Privacy: with values, this is a new collection, which spends epsilon of every user in `X`
-        and gives a :class:`~sklearn_ldp.PrivacyWarning`. Users who were also in `fit` spend epsilon
-        twice. With ``input="reports"`` the call spends nothing.
+        The oracle and its estimate do not change.
+
+        Privacy: if `X` contains values, the call spends epsilon of every user in `X`, and causes a
+        :class:`~sklearn_ldp.PrivacyWarning`. Users who were also in `fit` spend epsilon twice. With
+        ``input="reports"`` the call spends nothing.
 
         Parameters
         ----------
@@ -449,10 +488,10 @@ class BaseCollector(
         return estimate
 
     def score(self, X: Values, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return minus the squared error of the estimate, measured with other users.
+        """Return minus the mean squared error of the fitted estimate, measured with other users.
 
-        Searches and cross-validations of scikit-learn use this score if they have no ``scoring``.
-        Larger is better.
+        Larger is better. Searches and cross-validations of scikit-learn use this score if no
+        ``scoring`` is passed. The table shows with which frequencies the estimate is compared:
 
         =======================  ==================================================================
         oracle and call          reference
@@ -465,15 +504,16 @@ class BaseCollector(
         reads reports, with y    the frequencies of y, the true values of the reports; not private
         =======================  ==================================================================
 
-        Privacy: with values, and with y, the score is a function of the raw values. A search fits
-        every candidate to the users again. They spend epsilon each time, which is for simulations.
+        Privacy: if `X` contains values, or if `y` is passed, the score is computed from raw values.
+        A search runs another collection from the same users for every candidate. They spend epsilon
+        each time, so such a search is for simulations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
-            Users who were not in `fit`, in the same form.
+            Values or reports of users who were not in `fit`, in the same form as in `fit`.
         y : array-like of shape (n_samples,) or data frame, default=None
-            The values of these users, if X contains their reports; otherwise ignored.
+            If `X` contains reports, the true values of these users. Otherwise ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             As for `fit`.
 
@@ -509,11 +549,16 @@ class BaseCollector(
         return -mean_of_parts(query_errors(truth, estimate), self._fitted_weights())
 
     def _score(self, estimate: Any, held_out: Any) -> float:
-        """Return minus the mean squared error of an estimate, by an estimate of other users."""
+        """Return minus the mean squared error of an estimate, measured with an estimate of other
+        users."""
         return mean_of_parts(held_out_score(estimate, held_out), self._fitted_weights())
 
     def _other_users(self, X: Values, sample_weight: ArrayLike | None, needs: str) -> Collected:
-        """Collect from users who were not in `fit`; the fitted state does not change."""
+        """Run a collection from the users in `X`, and return it. The attributes of the oracle do
+        not change.
+
+        `needs` is the name of the attribute in the error message if the oracle is not fitted.
+        """
         state = self._continued(self._fitted(needs))
         if text := lost_weights(state, sample_weight):
             warnings.warn(text, UserWarning, stacklevel=3)
@@ -539,26 +584,27 @@ class BaseCollector(
     # -- results of fit -----------------------------------------------------------------------
     @property
     def n_samples_seen_(self) -> int:
-        """Number of reports that have been added up."""
+        """Number of reports that have been counted."""
         return self._fitted("n_samples_seen_").counts.n_samples
 
     @property
     def estimate_(self) -> _Estimate:
-        """The raw estimate."""
+        """The raw estimate from the collected reports."""
         estimate = self._estimate_of(self._fitted("estimate_"))
         self._warn_of_few_reports(estimate)
         return estimate
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Warn once that an oracle returns an estimate, with its categories and its noise.
+        """Warn once that this oracle never returns data frames. The method has no other effect.
 
-        A Pipeline calls this method of each step. A data frame would lose the noise that the next
-        step needs. ``estimate.to_frame()`` returns a data frame.
+        A Pipeline calls this method of each step. An oracle always returns an estimate, because a
+        data frame would not contain the noise that the next step needs. To convert an estimate to a
+        data frame, use ``estimate.to_frame()``.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, default=None
-            The requested container. A data frame gives the warning, and has no other effect.
+            The requested container. "pandas" and "polars" cause the warning.
 
         Returns
         -------
@@ -569,12 +615,16 @@ class BaseCollector(
         return self
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, except the protocol of reports that clients have already made.
+        """Set parameters. If the oracle reads reports, epsilon and similar parameters are fixed.
 
-        If an oracle reads reports, the clients have chosen epsilon and the rest of the protocol,
-        except the domain. So a search over epsilon needs values, and is a simulation. Make another
-        oracle for other reports. A search over whole oracles cannot detect that plain arrays have
-        another protocol: pass reports that contain their protocol.
+        With ``input="reports"``, the clients have already used epsilon and all other parameters of
+        the protocol. So this method refuses to change them, except the domain. To read reports that
+        were made with other parameters, create another oracle. To search over epsilon, use values,
+        which is a simulation.
+
+        A search over whole oracles cannot detect that plain arrays of reports were made with other
+        parameters. So pass reports to which their protocol is attached
+        (:class:`~sklearn_ldp.collection.Reports`).
 
         Parameters
         ----------
@@ -589,8 +639,8 @@ class BaseCollector(
         Raises
         ------
         ValueError
-            If a parameter does not exist, or the oracle reads reports, and the parameter is part
-            of their protocol.
+            If a parameter does not exist, or if it is part of the protocol of the reports that the
+            oracle reads.
         """
         # Compared by repr, because a parameter may be an array, and == compares its items.
         inputs = {repr(self.input), repr(params.get("input", "reports"))}
@@ -599,9 +649,10 @@ class BaseCollector(
         for name, value in params.items():
             if name in current and name not in free and repr(value) != repr(current[name]):
                 raise ValueError(
-                    f"{self._name} reads reports, which were made with {name}={current[name]!r}, "
-                    f'not {value!r}. Search over {name} with input="values", which is a '
-                    "simulation, or make another oracle."
+                    f"{self._name} reads reports, so {name} cannot be changed from "
+                    f"{current[name]!r} to {value!r}: the reports were made with "
+                    f"{name}={current[name]!r}. Create another {self._name} for other reports. To "
+                    f'search over {name}, use input="values", which is a simulation.'
                 )
         self._is_searched = self._is_searched or "epsilon" in params
         return super().set_params(**params)
@@ -612,9 +663,10 @@ class BaseCollector(
         return copy
 
     def get_metadata_routing(self) -> Any:
-        """Return the requests of scikit-learn's metadata routing.
+        """Return which metadata, such as `sample_weight`, scikit-learn passes to each method.
 
-        If `fit` requests weights, `transform` does too, because a Pipeline calls both.
+        If `fit` requests `sample_weight`, `transform` requests it as well, because a Pipeline calls
+        both methods.
 
         Returns
         -------
@@ -665,7 +717,7 @@ class BaseCollector(
         return self._state
 
     def _warn_of_few_reports(self, estimate: Any) -> None:
-        """Warn once if the interval of an estimate would cover the whole possible range."""
+        """Warn once if the noise is so large that an interval would cover all possible values."""
         n = self.n_samples_seen_
         if self.random_state is not None or not n:
             return
@@ -679,7 +731,7 @@ class BaseCollector(
             warn_once(text, UserWarning, "few reports")
 
     def _error_in_range(self, estimate: Any) -> float:
-        """Return the largest standard error, relative to the possible range."""
+        """Return the largest standard error, as a proportion of the range of possible values."""
         noise = getattr(estimate, "noise", None)  # None for sets of tables
         return 0.0 if noise is None else float(np.max(noise.std, initial=0))
 
@@ -708,7 +760,7 @@ class BaseCollector(
             )
 
     def _domain(self) -> Domain:
-        """Return the domain that is declared, or that "auto" has learned."""
+        """Return the declared domain, or the domain that `fit` has learned with "auto"."""
         state = self._state
         declared = getattr(self, self._domain_parameter)
         if state is not None and (
@@ -718,7 +770,11 @@ class BaseCollector(
         return self._domain_of(declared)
 
     def _domain_with(self, X: Any) -> tuple[Domain | None, str]:
-        """Return the domain that needs users' values, or None, and the name of a learned part."""
+        """If the domain is "auto", return the domain of users' values, and a name for a warning.
+
+        The name is "" if the values declare their levels, and "the domain" if it was learned. If
+        the domain is declared, return (None, "").
+        """
         if not self._is_auto():
             return None, ""
         return self._learned_domain(X), "" if declares_levels(X) else "the domain"
@@ -727,24 +783,29 @@ class BaseCollector(
         self._check_parameters()
         if domain.is_open and not self._takes_open_domain():
             raise ValueError(
-                f"{self._name} numbers the categories, so it needs a list of them, but the domain "
-                'is open. Pass a list, or use OLH(categories="open", hash_family="mixing").'
+                f"{self._name} needs a list of the categories, but the domain is open. Pass a "
+                'list as categories=, or use OLH(categories="open", hash_family="mixing").'
             )
         mechanism = self._informative_mechanism(domain)
         return Protocol(mechanism, domain, self.epsilon, self._name, "", self.n_shards, self.n_jobs)
 
     def _informative_mechanism(self, domain: Any) -> Mechanism:
-        """Return the mechanism over a domain; refuse a mechanism without any information."""
+        """Return the mechanism for a domain. Raise ValueError if its reports do not depend on the
+        values."""
         mechanism = self._make_mechanism(domain)
         if not mechanism.is_informative:
             raise ValueError(
                 f"The 'epsilon' parameter of {self._name} must be large enough for a report to "
-                f"carry information at a resolution of 2**-64. Got {self.epsilon!r}."
+                "carry information, because probabilities are rounded to multiples of 2**-64. Got "
+                f"{self.epsilon!r}."
             )
         return mechanism
 
     def _started(self, X: Any = None) -> Collected:
-        """Return an empty collection with the current parameters."""
+        """Return a collection without reports, with the current parameters of the oracle.
+
+        If the domain is "auto", it is learned from the values X.
+        """
         self._check_parameters()
         domain = None
         learned = ""
@@ -766,7 +827,10 @@ class BaseCollector(
         return Collected(protocol, protocol.empty, streams, parameters, is_learned=bool(learned))
 
     def _continued(self, state: Collected | None, X: Any = None) -> Collected:
-        """Return the collection to add to, which must agree with the current parameters."""
+        """Return the collection to which reports are added. Start a collection if `state` is None.
+
+        Raise ValueError if the parameters of the oracle have changed since the collection started.
+        """
         if state is None:
             return self._started(X)
         parameters = self.get_params(deep=False)
@@ -775,19 +839,26 @@ class BaseCollector(
         if state.protocol.difference(self.protocol()):
             raise ValueError(
                 f"The parameters of this {self._name} have changed since it was fitted, and "
-                "reports of two protocols cannot be added up. Call fit, or use a new oracle "
-                "(sklearn.base.clone)."
+                "reports with different parameters cannot be counted together. To start again, "
+                f"call fit. To keep the old reports, use another {self._name} "
+                "(sklearn.base.clone) for the new reports."
             )
         return state
 
     def _rows_to_add(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
-        """Return the rows to add and their weights; a subclass may refuse or drop rows."""
+        """Return the rows (values or reports) to add and their weights.
+
+        A subclass may refuse or remove rows.
+        """
         return X, sample_weight
 
     def _draw(
         self, state: Collected, X: Any, sample_weight: ArrayLike | None, *, is_new: bool = False
     ) -> _Batch:
-        """Randomize values, or read reports, and add them to a collection; change no attribute."""
+        """Return the batch that results from adding values or reports to a collection.
+
+        Values are randomized to reports. The attributes of the oracle do not change.
+        """
         if self.input == "reports":
             return _Batch(state, state.with_reports(X, sample_weight, self.n_jobs))
         domain = state.protocol.domain
@@ -799,7 +870,11 @@ class BaseCollector(
         return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 
     def _add(self, draw: Callable[[Collected], _Batch], X: Any = None) -> Self:
-        """Draw a batch for the collection as it is now, and add the batch to the newest one."""
+        """Add a batch, which `draw` creates, to the collection of this oracle.
+
+        If another thread adds reports at the same time, the batch is added to the result. If
+        another thread starts the collection, the batch is drawn again.
+        """
         with self._ordered_draws():
             # Ends: a batch is drawn again only if another thread has begun the collection.
             while True:
@@ -809,7 +884,11 @@ class BaseCollector(
                     return self
 
     def _commit(self, begun: Collected | None, batch: _Batch) -> bool:
-        """Add a batch to the newest collection; return False if the batch must be drawn again."""
+        """Add a batch to the current collection of the oracle. Return False if it must be drawn
+        again.
+
+        `begun` is the collection for which the batch was drawn.
+        """
         with lock_of(self):
             newest = self._state
             if newest is not begun:
@@ -823,7 +902,8 @@ class BaseCollector(
         return True
 
     def _set_collected(self, batch: _Batch, *, is_first: bool) -> None:
-        """Set the attributes that a batch changes, while the lock is acquired."""
+        """Set the attributes that a batch changes. The caller has acquired the lock of this
+        oracle."""
         columns = batch.columns
         if columns is not None:
             if is_first or not hasattr(self, "n_features_in_"):
@@ -835,9 +915,11 @@ class BaseCollector(
         self._state = batch.after
 
     def _ordered_draws(self) -> AbstractContextManager[Any]:
-        """Return the lock of draws with a seed, because their order determines the random bits.
+        """Return the lock of this oracle if there is a seed; otherwise a context manager without
+        effect.
 
-        A collection that began with a seed continues with it, even if the parameter has changed.
+        With a seed, the order of calls determines the random bits. A collection that began with a
+        seed continues with it, even if the parameter has changed.
         """
         begun = self._state
         is_seeded = begun is not None and not begun.streams.is_secure
@@ -845,7 +927,8 @@ class BaseCollector(
         return lock_of(self) if needs_order else nullcontext()
 
     def _check_features(self, X: Any, n_features: int, *, reset: bool) -> None:
-        """Record or check the number and the names of the columns, like scikit-learn."""
+        """Store (with `reset`) or check the number and the names of the columns, as scikit-learn
+        does."""
         if reset:
             self.n_features_in_ = n_features
         elif n_features != self.n_features_in_:

@@ -1,4 +1,4 @@
-"""Estimates of groups of users: one collection, counted by group."""
+"""Estimates for several groups of users: one collection, whose reports are counted by group."""
 
 from __future__ import annotations
 
@@ -26,40 +26,43 @@ def estimate_by_group(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> _Estimate:
-    """Estimate the distribution of each group of users, such as each region or each week.
+    """Estimate the frequencies in each group of users, such as each region or each week.
 
-    This is one collection, and its reports are counted by group. Each group has its own number of
-    users and therefore its own noise. Post-processors and intervals account for the noise of each
-    row. The group of a user is not protected, so it must be public or known to the collector.
+    The function runs one collection, and counts the reports separately for each group. The noise of
+    a group depends on its number of users. Post-processors and intervals account for the different
+    noise of the rows. The group of a user is not protected, so it must be public or known to the
+    collector.
 
-    Privacy: as for `fit`, this spends epsilon of every user in `X` once if `X` contains values, and
-    nothing if the oracle reads reports. Several groups of different users cost no more than one
-    group.
+    Privacy: if `X` contains values, the call spends epsilon of every user in `X` once. If the
+    oracle reads reports, it spends nothing. Each user is in one group, so several groups cost no
+    more than one group.
 
     Parameters
     ----------
     oracle : oracle
-        The oracle to use, or a survey such as :class:`~sklearn_ldp.ColumnOracle`; the object is
-        not changed.
+        An oracle, or a survey such as :class:`~sklearn_ldp.ColumnOracle`. It is not changed.
     X : array-like of shape (n_samples,) or (n_samples, n_columns)
-        As for its `fit`: values, or reports with ``input="reports"``.
+        Values of users, or their reports if the oracle has ``input="reports"``, as for its `fit`.
     by : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each row. Several columns name a group by the tuple of their values.
+        The name of the group of each row. If there are several columns, the name of a group is the
+        tuple of their values.
     sample_weight : array-like of shape (n_samples,), default=None
-        The number of users of each row.
+        The number of users that each row stands for. If None, each row is one user.
 
     Returns
     -------
     FrequencyEstimate of shape (n_groups, d), or EstimateSet
-        One row per group, in the sorted order of the groups' names, which are its `row_names`. In
-        a set of estimates, a column has rows for the groups in which a user was asked for it.
+        The raw estimate, with one row per group. The rows are sorted by the names of the groups,
+        which are its `row_names`. If `oracle` is a survey, the result is a set of estimates, one
+        for each column of the survey. Each has a row for every group in which at least one user was
+        asked for this column.
 
     Raises
     ------
     ValueError
-        If the groups do not match the rows, or a group has no users.
+        If `by` and `X` have different numbers of rows, or if a group has no users.
     TypeError
-        If the oracle makes no estimates of groups, like :class:`~sklearn_ldp.MarginalOracle`.
+        If the oracle does not support groups, such as :class:`~sklearn_ldp.MarginalOracle`.
 
     Examples
     --------
@@ -78,7 +81,8 @@ def estimate_by_group(
     if not oracle._estimates_groups:
         raise TypeError(
             "estimate_by_group expects an oracle or a ColumnOracle, got "
-            f"{type(oracle).__name__}. Fit a {type(oracle).__name__} to the users of each group."
+            f"{type(oracle).__name__}. Instead, fit a separate {type(oracle).__name__} to the "
+            "users of each group."
         )
     if len(np.shape(by)) == 2:  # type: ignore[arg-type]
         columns = [column.tolist() for column in as_columns(by, "estimate_by_group: by")]
@@ -95,7 +99,10 @@ def estimate_by_group(
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
         empty = [name for name, size in zip(names, sizes, strict=True) if not size]
-        raise ValueError(f"estimate_by_group has no users in {empty}. Omit these groups.")
+        raise ValueError(
+            f"estimate_by_group got groups without users: {empty}. Remove the rows of these "
+            "groups: their sample_weight is 0."
+        )
     decoded: Any = None
     # As many groups at a time as fit in memory; of each step only the decoded tallies are kept.
     step = Counts.most(state.mechanism, len(names))

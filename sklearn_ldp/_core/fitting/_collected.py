@@ -1,4 +1,4 @@
-"""A collection in progress: its protocol, its counts and its streams of random bits."""
+"""The state of a collection: its protocol, the counts of its reports, and its random bits."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ PARTY_PARAMETERS = ("input", "random_state", "n_jobs")
 
 
 class Groups(NamedTuple):
-    """Groups of users, which are the rows of an estimate: their names and sizes.
+    """The groups of users that are the rows of an estimate.
 
     Parameters
     ----------
     names : list
         The names of the groups.
     decoded : ndarray of shape (n_groups, any)
-        Their decoded tallies.
+        For each group, the decoded counts of reports, from which the estimate is computed.
     sizes : ndarray of int of shape (n_groups,)
-        Their numbers of users.
+        For each group, the number of users.
     """
 
     names: list
@@ -41,7 +41,10 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Collected(Uncached):
-    """A collection in progress. It is immutable, so a failure cannot leave half of a change.
+    """The state of a collection: the reports that have been counted so far.
+
+    The object is immutable. To add reports, a new object is created. So an error cannot leave a
+    collection to which only a part of the reports was added.
 
     Parameters
     ----------
@@ -50,19 +53,21 @@ class Collected(Uncached):
     counts : Counts
         The counts of the reports so far.
     streams : CoinStreams
-        The streams of the users' random bits.
+        The source of the random bits of each user.
     parameters : dict
         The parameters of the oracle that started the collection.
     first : int, default=0
-        Position of the first user in the streams of random bits.
+        Position of the first user. With a seed, the random bits of a user depend on the position.
     is_weighted : bool, default=False
-        Whether some rows stood for several users (``sample_weight``).
+        Whether reports were added with ``sample_weight``, so that a row stood for several users.
     groups : Groups or None, default=None
-        Groups that are estimated separately. If None, there is one estimate of all users.
+        Groups of users with a separate row in the estimate. If None, the estimate has one row for
+        all users.
     is_learned : bool, default=False
         Whether the domain was learned from users' values.
     is_of_fit : bool, default=False
-        Whether `fit` began the collection. It then discards all calls that began before it.
+        Whether `fit` started the collection. Then the batches of calls that began before this `fit`
+        are not added.
     """
 
     protocol: Protocol
@@ -77,7 +82,7 @@ class Collected(Uncached):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Sentences about the users' privacy, for a report of the estimate."""
+        """Sentences about limits of the users' privacy, for the report page of the estimate."""
         seed = self.parameters["random_state"]
         epsilon = self.protocol.epsilon
         is_true_by_text = {
@@ -98,27 +103,36 @@ class Collected(Uncached):
 
     @property
     def position(self) -> int:
-        """Position of the next user in the streams of random bits."""
+        """Position of the next user. With a seed, the random bits of a user depend on the
+        position."""
         return self.first + self.counts.n_samples
 
     @cached_property
     def decoded(self) -> tuple[np.ndarray, np.ndarray]:
-        """The decoded tallies, which are the input of estimates, and the sizes of all groups."""
+        """The decoded counts of reports, from which the estimate is computed, and the numbers of
+        users.
+
+        Both arrays have a row or an entry for each group of users.
+        """
         if self.groups is not None:
             return self.groups.decoded, self.groups.sizes
         tallies, sizes = self.counts.by_group
         return self.mechanism.decode(tallies), sizes
 
     def row_sizes_and_names(self, rows: np.ndarray) -> tuple[Any, list | None]:
-        """Return the numbers of users in rows of an estimate, and the names of the rows."""
+        """Return, for some rows of the estimate, the numbers of users and the names of the groups.
+
+        If there are no groups, return the number of all users, and None instead of names.
+        """
         if self.groups is None:
             return self.counts.n_samples, None
         return self.groups.sizes[rows], [self.groups.names[i] for i in rows]
 
     def emptied(self, counts: Counts | None = None) -> Collected:
-        """Return an empty collection that continues with fresh random bits.
+        """Return a collection without reports, which continues with fresh random bits.
 
-        In a seeded run these are the bits at the positions after all users so far.
+        With a seed, these are the random bits for the positions after all users so far. If `counts`
+        is not None, the collection has these counts.
         """
         counts = self.protocol.empty if counts is None else counts
         return replace(self, counts=counts, first=self.position)
@@ -130,18 +144,18 @@ class Collected(Uncached):
         n_jobs: int | None,
         slots: np.ndarray | None = None,
     ) -> Collected:
-        """Return the collection with the randomized reports of more users.
+        """Randomize users' values, and return the collection to which these reports were added.
 
         Parameters
         ----------
         codes : ndarray whose first axis is the rows
             The users' values as the domain encodes them.
         sample_weight : array-like of shape (n_rows,) or None
-            Number of users of each row.
+            Number of users that each row stands for.
         n_jobs : int or None
             Number of threads.
         slots : ndarray of shape (n_rows,), default=None
-            The slot (group or shard) of each row.
+            The number of the slot (combination of group and shard) of each row.
         """
         return self._with(codes, self.streams, sample_weight, n_jobs, slots)
 
@@ -152,7 +166,10 @@ class Collected(Uncached):
         n_jobs: int | None,
         slots: np.ndarray | None = None,
     ) -> Collected:
-        """Return the collection with more reports; see `with_values` for the arguments."""
+        """Return the collection to which the given reports have been added.
+
+        The other arguments are as for `with_values`.
+        """
         # If rows stand for several users, their total has another distribution.
         reports = self.protocol.check(reports, tests_totals=sample_weight is None)
         return self._with(reports, None, sample_weight, n_jobs, slots)
@@ -178,7 +195,7 @@ class Collected(Uncached):
         return replace(self, counts=counts, is_weighted=is_weighted)
 
     def merged(self, other: Collected) -> Collected:
-        """Return the sum of two collections; raise ValueError if their protocols differ."""
+        """Return the sum of two collections. Raise ValueError if protocols or shards differ."""
         difference = self.protocol.difference(other.protocol)
         if not difference and self.counts.n_shards != other.counts.n_shards:
             difference = f"n_shards {other.counts.n_shards} instead of {self.counts.n_shards}"
@@ -187,8 +204,8 @@ class Collected(Uncached):
             also = f"; they have other values of {', '.join(others)}" if others else ""
             raise ValueError(
                 f"{self.protocol.name}.merge refuses a differently configured oracle ({difference}"
-                f"{also}), because reports of two protocols cannot be added up. Make a separate "
-                "estimate of each oracle."
+                f"{also}), because reports with different configurations cannot be counted "
+                "together. Use the estimate of each oracle separately."
             )
         name = self.protocol.name
         theirs = other.counts
@@ -196,12 +213,18 @@ class Collected(Uncached):
         try:
             self.mechanism.check_tallies(theirs.tallies[0], theirs.sizes[0])
         except ValueError as error:
-            raise ValueError(f"{name}.merge refuses the other {name}: {error}.") from None
+            raise ValueError(
+                f"{name}.merge refuses the other {name}, because its counts of reports are "
+                f"impossible: {error}. Collect its reports again."
+            ) from None
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
-        """Return the collection with the users that another call has added between two states."""
+        """Return this collection with the reports that another call has added to an earlier state.
+
+        The call has changed the state `before` to the state `after`.
+        """
         n_others = self.counts.n_samples - before.counts.n_samples
         counts = self.counts + after.counts.since(before.counts, n_others)
         check_total(counts.n_samples, f"The users of this {self.protocol.name}")
@@ -211,7 +234,7 @@ class Collected(Uncached):
         check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")
 
     def _differing(self, other: Collected) -> list[str]:
-        """Return the names of the parameters with different numbers or texts."""
+        """Return the names of the parameters with different values (numbers or texts only)."""
         ours, theirs = (
             {
                 name: value
@@ -224,23 +247,28 @@ class Collected(Uncached):
 
 
 def check_weights(sample_weight: ArrayLike, n_rows: int, name: str) -> np.ndarray:
-    """Return the number of users of each row as int64 of shape (n_rows,), or raise ValueError."""
+    """Check `sample_weight`, and return it as int64 of shape (n_rows,). Raise ValueError otherwise.
+
+    It contains the number of users that each row stands for. `name` is the class in the error
+    message.
+    """
     weights = check_counts(sample_weight, f"{name}: sample_weight", _WEIGHTED_GROUPS)
     if len(weights) != n_rows:
         raise ValueError(
-            f"{name} expects one sample_weight for each row of X ({n_rows}), got {len(weights)}. "
-            "Pass the number of users of each row."
+            f"{name} expects one sample_weight for each of the {n_rows} rows of X, got "
+            f"{len(weights)} weights. Pass the number of users of each row."
         )
     return weights
 
 
 def lost_weights(state: Collected, sample_weight: ArrayLike | None) -> str:
-    """Return a warning if an oracle was fitted with weights but is scored without weights."""
+    """Return a warning text if an oracle was fitted with weights but is scored without weights;
+    else ""."""
     text = (
         f"The {state.protocol.name} was fitted with sample_weight, but is scored without it, so "
-        "each row of X counts as one user. In a search call sklearn.set_config("
-        "enable_metadata_routing=True), set_fit_request(sample_weight=True) of the oracle and "
-        "set_score_request(sample_weight=True) of a scorer, and pass sample_weight without a "
-        "prefix. If each row is one user, pass a sample_weight of ones."
+        "each row of X counts as one user. Pass sample_weight to the score, too. In a search, call "
+        "sklearn.set_config(enable_metadata_routing=True), set_fit_request(sample_weight=True) of "
+        "the oracle and set_score_request(sample_weight=True) of the scorer, and pass "
+        "sample_weight= to the search. If each row is one user, pass a sample_weight of ones."
     )
     return text * (state.is_weighted and sample_weight is None)

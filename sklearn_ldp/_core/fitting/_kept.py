@@ -1,4 +1,4 @@
-"""The protocol of an oracle, with the attributes that determine it."""
+"""A stored protocol of an oracle, with the parameters from which it was created."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _SIMPLE = {str, bytes, int, float, bool, tuple, type(None)}  # types of a catego
 
 
 class KeptProtocol(NamedTuple):
-    """A protocol with its parameters, so that a client with many reports builds it only once.
+    """A protocol with the parameters from which it was created.
+
+    It is stored, so that a client that makes many reports creates the protocol only once.
 
     Parameters
     ----------
     protocol : Protocol
         The protocol.
     values : dict
-        The parameters by name: the object and, if the user can modify the object, a copy.
+        For each parameter, by name: the object, and a copy of it. The copy is None if the object
+        cannot be modified.
     """
 
     protocol: Protocol
@@ -35,7 +38,10 @@ class KeptProtocol(NamedTuple):
     def from_attributes(
         cls, attributes: Mapping[str, Any], protocol: Protocol
     ) -> KeptProtocol | None:
-        """Return the protocol with an oracle's parameters; None if a change may go unnoticed."""
+        """Return an object with the protocol and the parameters among an oracle's attributes.
+
+        Return None if a parameter is an object that could be modified without notice.
+        """
         values = {}
         for name, value in dict(attributes).items():  # another thread may add attributes
             if name in PARTY_PARAMETERS[:2] or name.startswith("_") or name.endswith("_"):
@@ -51,7 +57,8 @@ class KeptProtocol(NamedTuple):
         return cls(protocol, values)
 
     def matches(self, attributes: Mapping[str, Any]) -> bool:
-        """Return whether an oracle with these attributes has this protocol."""
+        """Return whether the parameters among an oracle's attributes are unchanged, so the
+        protocol is valid."""
         for name, (original, copy) in self.values.items():
             value = attributes.get(name)
             # It must be the same object, because True equals 1 but is not a valid number.

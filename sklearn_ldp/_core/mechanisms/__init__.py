@@ -1,8 +1,8 @@
-"""Mechanisms: a client randomizes its value to a report, and a server adds up the reports.
+"""Mechanisms: a client randomizes a user's value to a report, and a server counts reports.
 
-All computations use integers. A :class:`Protocol` is the common configuration of client and server,
-and :class:`Counts` are the sums that the server has computed. To build your own oracle, use the
-classes of :mod:`sklearn_ldp.oracles.channels`.
+All computations use integers. A :class:`Protocol` is the common configuration of clients and
+server. :class:`Counts` contain the counts of reports that the server has computed. To build your
+own oracle, use the classes of :mod:`sklearn_ldp.oracles.channels`.
 """
 
 from .coins import CoinStreams

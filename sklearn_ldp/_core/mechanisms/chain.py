@@ -1,4 +1,5 @@
-"""Repeated collection from the same users: each round sends a permanent or a uniform report."""
+"""Repeated collection from the same users: a user sends in each round a permanent or a uniform
+report."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ _MOST_TRIES = 1 << 12  # the number of reports drawn in one step
 
 
 class Chain:
-    """Draws the two kinds of reports that a client sends in repeated collection.
+    """Draws the two kinds of reports that the client of a user sends in repeated collection.
 
-    A permanent report depends on the user's value, and is drawn once for each value. A uniform
-    report is drawn anew and does not depend on the value. In each round the client chooses the kind
-    at random. So each report has the same distribution as a single report of the mechanism.
+    A permanent report depends on the user's value. It is drawn once for each value, and sent in
+    many rounds. A uniform report does not depend on the value, and is drawn again in each round. In
+    each round the client chooses one of the two kinds at random. The probabilities are chosen such
+    that the report of a single round has the same distribution as a report of the mechanism.
     """
 
     # Each report y of the mechanism has one of two likelihoods: E c(y) if it supports the
@@ -41,15 +43,16 @@ class Chain:
         is_sided = hasattr(mechanism, "sided")  # the support does not determine the likelihood
         if not is_sided and not getattr(mechanism, "has_two_likelihoods", False):
             raise TypeError(
-                "Repeated collection supports frequency oracles such as OLH and GRR, and surveys "
-                "that ask each user about one column with such an oracle, got "
-                f"{type(mechanism).__name__}. Use OLH or GRR."
+                f"Repeated collection does not support the mechanism {type(mechanism).__name__}. "
+                "Use a frequency oracle such as OLH or GRR, or a survey that asks each user about "
+                "one column with such an oracle."
             )
         is_budget = isinstance(epsilon_forever, Real) and epsilon <= epsilon_forever < math.inf
         if not is_budget:
             raise ValueError(
                 f"Argument epsilon_forever must be finite and at least {epsilon:g}, the epsilon of "
-                f"one report; got {epsilon_forever!r}."
+                f"one report; got {epsilon_forever!r}. Pass a larger number, or use an oracle with "
+                "a smaller epsilon."
             )
         ratio = exp_lower_bound(epsilon)
         forever = exp_lower_bound(epsilon_forever)
@@ -61,7 +64,12 @@ class Chain:
         )
 
     def _share(self, ratio: Fraction) -> int:
-        """Return the largest `share` for which a single report's likelihood ratios are <= ratio."""
+        """Return the largest probability of a permanent report that satisfies the budget of one
+        round.
+
+        The probability is in units of 2**-64. With it, the likelihood ratio of any two values,
+        given the report of a single round, is at most `ratio`.
+        """
         # The worst case is a mechanism that reaches the ratio, and a report with the smallest
         # uniform likelihood: `least` times the permanent likelihood of a report against the value.
         # The ratio of a single report, (a ratio / against + (1 - a) least) / (a + (1 - a) least),
@@ -75,7 +83,10 @@ class Chain:
 
     @property
     def has_quick_uniforms(self) -> bool:
-        """Whether rejection sampling is fast enough to draw a uniform report in every round."""
+        """Whether uniform reports can be drawn fast enough to draw one in every round.
+
+        They are drawn by rejection sampling.
+        """
         # The number of tries is up to exp(epsilon). So above an epsilon of 11, a uniform report is
         # drawn only if it is sent. If the permanent report is certain, none is drawn.
         return self.share < PROBABILITY_UNIT and self.keep_for >= PROBABILITY_UNIT >> 16
@@ -84,17 +95,25 @@ class Chain:
     def permanent(
         self, code: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n permanent reports of a code, each with the budget `epsilon_forever`."""
+        """Draw n permanent reports of one code, each with the privacy budget `epsilon_forever`.
+
+        The code is the integer that stands for the user's value. If `function` is not None, all
+        reports contain the hash function with this number.
+        """
         return self._kept(code, n, coins, function, PROBABILITY_UNIT, self.keep_against)
 
     def uniform(
         self, like: np.ndarray, coins: Coins, function: int | None = None, n: int = 1
     ) -> np.ndarray:
-        """Draw n uniform reports, which do not depend on any value; `like` only sets the dtype."""
+        """Draw n reports that do not depend on any value.
+
+        `like` is an array with the shape and the dtype of a code; its content is not used. If
+        `function` is not None, all reports contain the hash function with this number.
+        """
         return self._kept(np.zeros_like(like), n, coins, function, self.keep_for, PROBABILITY_UNIT)
 
     def are_permanent(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw, for each of n rounds, whether it sends the permanent report (`share`)."""
+        """Draw, for each of n rounds, whether the client sends the permanent report."""
         return _bernoulli(self.share, n, coins)
 
     def _kept(self, code, n, coins, *way):
@@ -110,7 +129,11 @@ class Chain:
         return np.concatenate(kept_reports)
 
     def tries(self, code, n, coins, function, keep_for, keep_against):
-        """Draw n reports of a code, and whether rejection sampling keeps each of them."""
+        """Draw n reports of a code as candidates of rejection sampling, and whether each is kept.
+
+        A report that counts in favor of the code is kept with probability keep_for / 2**64, and any
+        other report with probability keep_against / 2**64.
+        """
         codes = np.repeat(code, n, axis=0)
         if hasattr(self.mechanism, "sided"):
             reports, is_for = self.mechanism.sided(codes, coins)
@@ -125,18 +148,26 @@ class Chain:
 
     @property
     def has_functions(self) -> bool:
-        """Whether reports contain a hash function, which a client may fix for all its values."""
+        """Whether a report contains a hash function, so that a client may use one function for all
+        reports."""
         return getattr(self.mechanism.public_part, "privatize", None) is not None
 
     def image(self, code: np.ndarray, function: int) -> int:
-        """Return the hash value of a code; reports with this function depend only on this value."""
+        """Return the hash value of a code under the hash function with the given number.
+
+        If the function is fixed, the distribution of reports depends on the code only through this
+        value.
+        """
         values = np.arange(self.mechanism.report_fields[1].n_values)
         reports = np.column_stack([np.full_like(values, function), values])
         return int(self.mechanism.supports(reports, code)[:, 0].argmax())
 
 
 def _bernoulli(threshold: int, n: int, coins: Coins) -> np.ndarray:
-    """Draw n booleans that are True with probability threshold / 2**64, which may be 1."""
+    """Draw n booleans, each True with probability threshold / 2**64.
+
+    Unlike for `Coins.bernoulli`, the threshold may be 2**64 (probability 1).
+    """
     return (
         np.ones(n, dtype=bool) if threshold == PROBABILITY_UNIT else coins.bernoulli(threshold, n)
     )

@@ -1,4 +1,5 @@
-"""Mechanisms for frequencies; in a pure mechanism, each report supports a set of categories."""
+"""Mechanisms for frequencies. In most of them, each report supports (counts in favor of) a set of
+categories."""
 
 from __future__ import annotations
 
@@ -40,28 +41,37 @@ class LinearMechanism(Mechanism):
 
     @property
     def half_count(self) -> float:
-        """Half the change of n times an estimate by a report (continuity correction), or 0."""
+        """Half of the change of n times an estimated frequency that one report causes.
+
+        It is the continuity correction of intervals. It is 0 if there is no such step.
+        """
         return 0.0
 
     @property
     @abstractmethod
     def null_variance(self) -> float:
-        """The variance of an estimate of a frequency 0, times n, if all others are equal."""
+        """Variance of an estimated frequency from n users, times n, if the true frequency is 0.
+
+        If the variance depends on the other frequencies, they are assumed to be equal.
+        """
 
     @property
     @abstractmethod
     def slope(self) -> float:
-        """Increase of n times the variance of an estimate per unit of the category's frequency."""
+        """Derivative of n times the variance of an estimate with respect to the frequency.
+
+        n is the number of users, and the frequency is the true frequency of the category.
+        """
 
     @abstractmethod
     def estimate_decoded(self, tallies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return unbiased frequency estimates and their noise, from the results of `decode`.
+        """Return unbiased frequency estimates and their noise, from counts of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, any)
-            One row per collection, as `decode` returns it. For a pure mechanism, these are the
-            numbers of reports that support each category.
+            The counts that `decode` returns, one row per collection. For a :class:`Channel`, a row
+            contains the number of reports that support each category.
         sizes : ndarray of shape (m,)
             Number of reports of each collection.
 
@@ -73,7 +83,7 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def simulate(self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Simulate collections with given true counts, and return results of `decode`.
+        """Simulate collections from users with given true counts, and return decoded counts.
 
         Parameters
         ----------
@@ -87,13 +97,17 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of shape (n_repeats, any)
-            int64, in the form that `decode` returns.
+            The counts of reports of each simulated collection, in the form that `decode` returns,
+            int64.
         """
 
     def simulate_tallies(
         self, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
     ) -> np.ndarray | None:
-        """Simulate collections: draw the number of reports of each kind, if a tally counts kinds.
+        """Simulate collections from users with given true counts, and return their tallies.
+
+        A tally is the vector of counts that the server stores. This method is only available if a
+        tally contains the number of reports of each kind, see `report_law`.
 
         Parameters
         ----------
@@ -102,12 +116,12 @@ class LinearMechanism(Mechanism):
         n_repeats : int
             Number of simulated collections.
         rng : Generator
-            Source of randomness. `simulate` makes the same draws, and decodes them.
+            Source of randomness. With the same source, `simulate` simulates the same collections.
 
         Returns
         -------
         ndarray of shape (n_repeats, tally_size) or None
-            int64. None if the tally does not count kinds of reports (see `report_law`).
+            The tally of each simulated collection, int64. None if `report_law` is None.
         """
         return None
 
@@ -122,12 +136,15 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         Noise
-            The noise, which can compute all covariances.
+            The noise, with methods for the variances and covariances of estimates.
         """
         return Noise.of(self, n_samples)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return the frequencies at which to evaluate the covariances of a raw estimate.
+        """Return frequencies for the computation of the covariances of a raw estimate.
+
+        Covariances depend on the true frequencies, which are unknown. This method replaces them by
+        frequencies that are computed from the raw estimate.
 
         Parameters
         ----------
@@ -137,18 +154,19 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of shape (n_categories,)
-            By default, the frequencies nearest to the estimate that are >= 0 and sum to 1.
+            By default, the vector nearest to the raw estimate whose entries are at least 0 and sum
+            to 1.
         """
         return norm_sub(values)
 
     @property
     def has_exact_covariance(self) -> bool:
-        """Whether covariances are exact; otherwise they are means over drawn reports."""
+        """Whether covariances are exact. If False, they are means over simulated reports."""
         return True
 
     @abstractmethod
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return n times the variance of each category's raw estimate from n users.
+        """Return the variance of each category's estimated frequency from n users, times n.
 
         Parameters
         ----------
@@ -158,11 +176,12 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         ndarray of the same shape
-            n times the variances, for any n (Wang et al., NDSS 2020, Eq. 5).
+            n times the variances, which does not depend on n. The formula is Eq. 5 of T. Wang et
+            al., "Locally differentially private frequency estimation with consistency", NDSS 2020.
         """
 
     def total_variance(self, frequencies: ArrayLike | None = None) -> float:
-        """Return n times the sum of the variances of all categories' raw estimates from n users.
+        """Return the sum of the variances of all estimated frequencies from n users, times n.
 
         Parameters
         ----------
@@ -172,7 +191,8 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         float
-            n times the sum; infinity if reports do not depend on the values.
+            n times the sum of the variances. It is infinite if reports do not depend on the values
+            of the users.
         """
         if not self.is_informative:
             return math.inf
@@ -182,10 +202,11 @@ class LinearMechanism(Mechanism):
 
     @abstractmethod
     def covariance(self, frequencies: np.ndarray) -> Covariance | Covariances:
-        """Return n times the covariance of linear answers to the raw estimate from n users.
+        """Return n times the covariance of the answers of a raw estimate from n users.
 
-        It is linear in the frequencies (which sum to 1), so unbiased estimates of the frequencies
-        give unbiased estimates of the variances.
+        An answer is a linear function of the estimated frequencies. The covariance is linear in the
+        true frequencies, which sum to 1. So if they are replaced by unbiased estimates, the
+        variances are unbiased estimates as well.
 
         Parameters
         ----------
@@ -195,38 +216,45 @@ class LinearMechanism(Mechanism):
         Returns
         -------
         Covariance or Covariances
-            An operator: ``variances(rows)``, ``matrix(rows)`` and ``product(vector)``.
+            An object with the methods ``variances(rows)`` and ``matrix(rows)``, for the answers to
+            the queries in ``rows``, and ``product(vector)``.
         """
 
     @property
     def report_law(self) -> ReportLaw | None:
-        """The distribution of the kinds of reports, if a tally counts kinds; otherwise None."""
+        """The distribution of a report. None if a tally does not count each kind of report.
+
+        A tally is the vector of counts that the server stores. A kind of report is a set of
+        equivalent reports, such as a single possible report.
+        """
         return None
 
 
 class Channel(LinearMechanism):
-    """Base class of pure mechanisms for ``d = n_categories`` categories (codes 0 .. d-1).
+    """Base class of mechanisms in which each report supports a set of categories.
 
-    Every report supports a set of categories. The set contains the user's own category with
-    probability `p`, and each other category with probability `q`. Subclasses pass these
-    probabilities as exact fractions and implement the abstract methods. Estimates, their noise and
-    plans are computed from these.
+    There are ``d = n_categories`` categories. Their codes, the integers 0 .. d-1, stand for them in
+    all methods. A report supports (counts in favor of) a set of categories. The set contains the
+    user's own category with probability `p`, and each other category with probability `q`.
+    Subclasses pass these probabilities as exact fractions and implement the abstract methods. The
+    base class computes estimates and their noise from these.
 
     A subclass can also define further properties of its reports: `joint_support`,
     `largest_support`, `support_sizes`, `law_of_reports`, `public_part`. Without them, covariances
-    are estimated from 2**14 drawn reports (`has_exact_covariance` is then False), and tests of
-    reports compare the reports with drawn reports.
+    are estimated from 2**14 simulated reports (`has_exact_covariance` is then False), and tests of
+    reports compare the reports with simulated reports.
 
     Parameters
     ----------
     n_categories : int
         Size d of the domain.
     p, q : Fraction
-        Support probabilities.
+        Probability that a report supports the user's own category, and probability that it supports
+        a given other category.
     """
 
-    #: Whether each report has two likelihoods: exp(epsilon) times c for the categories that it
-    #: supports, and c for the others. See :func:`~sklearn_ldp.privacy.shuffled_epsilon`.
+    #: Whether each report has only two likelihoods: exp(epsilon) times c if the user has a category
+    #: that the report supports, and c otherwise. See :func:`~sklearn_ldp.privacy.shuffled_epsilon`.
     has_two_likelihoods = False
 
     def __init__(self, n_categories: int, p: Fraction, q: Fraction):
@@ -244,7 +272,11 @@ class Channel(LinearMechanism):
     def __check_state__(self) -> None:
         are_exact = isinstance(self.p, Fraction) and isinstance(self.q, Fraction)
         if not are_exact or not 0 <= self.q <= self.p <= 1 or not self.n_categories >= 2:
-            raise ValueError(f"{self.n_categories!r:.80} categories do not match its p or q")
+            raise ValueError(
+                f"A Channel needs n_categories >= 2 and fractions with 0 <= q <= p <= 1, got "
+                f"n_categories={self.n_categories!r:.80}, p={self.p!r:.80} and q={self.q!r:.80}. "
+                "Save the estimate again."
+            )
 
     def settle(self, oracle: Any, domain: Any) -> bool:
         told = self.configuration
@@ -259,12 +291,15 @@ class Channel(LinearMechanism):
 
     @property
     def is_informative(self) -> bool:
-        """Whether a report supports the user's own category more often than another category."""
+        """Whether a report supports the user's own category more often than any other category."""
         return self.q < self.p
 
     @property
     def own_support(self) -> Fraction:
-        """Probability that `supports` is True for a report and its user's own category."""
+        """Probability that a report supports (counts in favor of) the user's own category.
+
+        This is the probability that the method `supports` returns True.
+        """
         return self.p
 
     # -- the support of reports ---------------------------------------------------------------
@@ -275,14 +310,14 @@ class Channel(LinearMechanism):
         Parameters
         ----------
         reports : ndarray of shape (n_reports,) or (n_reports, width)
-            Integer reports.
+            Reports, which are integers or rows of integers.
         codes : ndarray of shape (n_codes,)
-            Categories.
+            Codes of the categories.
 
         Returns
         -------
         ndarray of shape (n_reports, n_codes)
-            Booleans.
+            One boolean for each report (row) and each category (column).
         """
 
     @abstractmethod
@@ -297,14 +332,15 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n_categories,)
-            int64.
+            The numbers of reports, int64.
         """
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Return counts of reports; by default, the number of reports that support each category.
+        """Count reports. By default, return the number of reports that support each category.
 
-        A subclass with few different reports may count each kind of report instead, which is faster
-        and loses no information. It then also overrides `decode` and `tally_size`.
+        If there are few possible reports, a subclass may return the number of times that each of
+        them occurs. This is faster and preserves all information. The subclass then also overrides
+        `decode` and `tally_size`.
 
         Parameters
         ----------
@@ -314,22 +350,23 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (tally_size,)
-            int64.
+            The counts, int64.
         """
         return self.count_support(reports)
 
     @property
     def tally_size(self) -> int:
-        """Number of counts in a tally."""
+        """Number of counts in a tally, which is the result of `tally`."""
         return self.n_categories
 
     def report_entropy(self, order: int = 1) -> float:
-        """Return a lower bound on the random bits in a report, for any value.
+        """Return a lower bound, in bits, on the entropy of a report, for any value of the user.
 
         Parameters
         ----------
         order : {1, 2}, default=1
-            1 is Shannon's entropy, 2 the collision entropy, see :class:`Mechanism`.
+            Order of the entropy: 1 for Shannon's entropy, 2 for the collision entropy. See
+            `report_entropy` of :class:`Mechanism`.
 
         Returns
         -------
@@ -340,25 +377,27 @@ class Channel(LinearMechanism):
         return choice_entropy(self.p, 1, 1, order)
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Raise ValueError if sums of tallies cannot come from these numbers of reports.
+        """Raise ValueError if tallies cannot be the counts of the given numbers of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of results of `tally`, int64.
+            Each row is the result of `tally` for one group of reports, or a sum of such results,
+            int64.
         sizes : ndarray of shape (m,)
-            Number of reports in each sum, int64.
+            Number of reports that were counted in each row, int64.
 
         Raises
         ------
         ValueError
             If the check of :class:`Mechanism` fails, or if a count exceeds the number of reports.
-            (A report counts at most once for each category or kind.)
+            (A report adds at most 1 to each count.)
         """
         largest = tallies.max(axis=1, initial=0)
         if np.any(largest > sizes):
             raise ValueError(
-                f"one of its counts is {largest.max()}, expected at most the number of reports"
+                f"a count of reports is {largest.max()}, but a count must not exceed the number of "
+                "all reports"
             )
         super().check_tallies(tallies, sizes)
 
@@ -368,17 +407,19 @@ class Channel(LinearMechanism):
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of results of `tally`.
+            Each row is the result of `tally` for one group of reports, or a sum of such results.
 
         Returns
         -------
         ndarray of shape (m, n_categories)
-            The support counts, of the same type.
+            The support counts of each group, with the dtype of `tallies`.
         """
         return tallies
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return about how many operations convert reports to support counts, to compare oracles.
+        """Return approximately how many operations convert reports to support counts.
+
+        The number is for comparisons of oracles.
 
         Parameters
         ----------
@@ -388,7 +429,7 @@ class Channel(LinearMechanism):
         Returns
         -------
         int
-            By default one operation per report and category.
+            By default, the number of reports times the number of categories.
         """
         return n_samples * self.n_categories
 
@@ -416,7 +457,12 @@ class Channel(LinearMechanism):
         return text, float(share)
 
     def _sizes(self, reports: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return each report's number of supported categories; empty if uninformative."""
+        """Return the number of categories that each report supports, and two numbers for a test.
+
+        If the numbers of categories carry no information, the array is empty. The test compares
+        their sum with its expectation. The two numbers are the largest variance and the largest
+        distance from the mean of a summand, over all values of users.
+        """
         # Also return, for any value, the largest variance, and the largest distance from the mean,
         # of the independent summands of the total.
         kinds, sizes, *bounds = self._law_of_sizes
@@ -425,7 +471,13 @@ class Channel(LinearMechanism):
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """Return a function from reports to kinds, and the supported categories of kinds."""
+        """Facts about the number of categories that a report supports, from the distribution of
+        reports.
+
+        There are four results: a function from reports to the numbers of their kinds; for each
+        kind, the number of supported categories; the largest variance of this number, over all
+        values of a user; and its largest distance from the mean.
+        """
         law = self.law_of_reports
         d = self.n_categories
         if law is None or self.own_support != self.p:  # signed supports have another mean
@@ -468,71 +520,81 @@ class Channel(LinearMechanism):
     # -- further properties of the reports ----------------------------------------------------
     @property
     def joint_support(self) -> JointSupport | None:
-        """Probability that a report supports both of two given categories; None if unknown.
+        """Probability that a report supports both of two different categories.
 
-        A subclass can define it only if it depends only on whether the user has one of the two
-        categories.
+        None if it is unknown. A subclass can define this property only if the probability does not
+        depend on which two categories these are, but only on whether the user has one of the two.
         """
         return None
 
     @property
     def least_other_support(self) -> Fraction:
-        """Minimum probability to support a category that is not the user's, or a bound."""
+        """Minimum probability that a report supports a category other than the user's category.
+
+        It may also be a lower bound of this minimum.
+        """
         return self.q if self.has_exact_support else Fraction(0)
 
     @property
     def largest_support(self) -> int:
-        """Maximum number of categories that one report supports, or an upper bound."""
+        """Maximum number of categories that a single report can support, or an upper bound."""
         return self.n_categories
 
     def weight(self, n_targets: int, supported: float) -> float:
-        """Return the amount that one report adds to n * (sum of the estimates of some categories).
+        """Return the contribution of one report to a sum of estimated frequencies, times n.
+
+        The sum is over the estimated frequencies of some categories, from n reports.
 
         Parameters
         ----------
         n_targets : int
             Number of categories in the sum.
         supported : float
-            Number of those categories that the report supports.
+            Number of categories in the sum that the report supports.
 
         Returns
         -------
         float
-            The amount, which is negative if the report supports fewer of the categories than
-            expected by chance.
+            The contribution. It is negative if `supported` is less than ``n_targets * q``.
         """
         return float((supported - n_targets * self.q) / (self.p - self.q))
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that one report can add to n * (sum of the estimates of some categories).
+        """Return the maximum contribution of one report to a sum of estimated frequencies, times n.
+
+        The sum is over the estimated frequencies of some categories, from n reports. The result is
+        the maximum over all reports and all sets of `n_targets` categories.
 
         Parameters
         ----------
         n_targets : int
-            Number of categories in the sum; the worst choice of categories is assumed.
+            Number of categories in the sum.
 
         Returns
         -------
         float
-            The largest `weight` of a report, or an upper bound.
+            The largest result of `weight`, or an upper bound.
         """
         return self.weight(n_targets, min(n_targets, self.largest_support))
 
     @property
     def support_sizes(self) -> np.ndarray | None:
-        """Probability that a report supports exactly 0, 1, .. d categories: shape (d + 1,).
+        """Probabilities that a report supports exactly 0, 1, .. d categories, of shape (d + 1,).
 
-        None if these probabilities depend on the user's value, or are unknown.
+        None if these probabilities depend on the user's value, or if they are unknown.
         """
         return None
 
     @property
     def law_of_reports(self) -> ReportLaw | None:
-        """Probabilities of all kinds of reports; None if there are too many kinds to list."""
+        """The distribution of a report. None if there are too many kinds of reports to list."""
         return self.report_law
 
     def log_base(self, reports: np.ndarray) -> np.ndarray | None:
-        """Return log c(y) of each report y, where its likelihoods are c(y) and exp(epsilon) c(y).
+        """Return the logarithm of the smaller likelihood c(y) of each report y.
+
+        The method is only used if each report y has two likelihoods, depending on the user's value:
+        c(y) and exp(epsilon) c(y).
 
         Parameters
         ----------
@@ -542,29 +604,32 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n,) or None
-            None if c is the same for all reports. The sum of c over all reports is 1.
+            log c(y) of each report, where c is scaled such that its sum over all reports is 1. None
+            if c is the same for all reports.
         """
         return None
 
     def contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-        """Return the amount that a report of each kind adds to n times a linear answer.
+        """Return, for each kind of report, its contribution to the answer to a query, times n.
+
+        The answer is a weighted sum of the frequencies that are estimated from n reports.
 
         Parameters
         ----------
         law : ReportLaw
             The distribution of the reports, `law_of_reports`.
         weights : ndarray of shape (..., n_categories)
-            One or several queries.
+            One or several queries: the weight of each category.
 
         Returns
         -------
         ndarray of shape (..., n_kinds)
-            For each kind, the answer of the raw estimate from a single report of this kind.
+            For each kind, the answer from a single report of this kind (n = 1).
         """
         return self._unbiased(law.spread_each(weights), weights.sum(axis=-1, keepdims=True))
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
-        """Return, for each report, the estimate from this report alone.
+        """Return, for each report, the frequencies that are estimated from this single report.
 
         Parameters
         ----------
@@ -574,12 +639,13 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Each row is an unbiased estimate of the indicator (0 or 1) of the user's category.
+            The estimated frequencies, one row per report. Each row is an unbiased estimate of the
+            vector with a 1 for the user's category and 0 for the other categories.
         """
         return self._unbiased(self.supports(reports, np.arange(self.n_categories)), 1)
 
     def gathered_contributions(self, law: ReportLaw, weights: np.ndarray) -> np.ndarray:
-        """Multiply the transpose of the linear map `contributions` by a vector.
+        """Apply the transpose of the linear map `contributions` to a vector.
 
         Parameters
         ----------
@@ -591,19 +657,23 @@ class Channel(LinearMechanism):
         Returns
         -------
         ndarray of shape (n_categories,)
-            For each category: the sum over the kinds of reports of the kind's weight times the
-            amount that a report of the kind adds to n times the category's estimate.
+            For each category, a weighted sum over the kinds of reports. Each kind has its weight;
+            the summand is the contribution of such a report to n times the estimated frequency.
         """
         return self._unbiased(law.gather(weights), weights.sum())
 
     def _unbiased(self, support: np.ndarray, n_reports: Any) -> np.ndarray:
-        """Return n times the unbiased estimates, from the support counts of n reports."""
+        """Return n times the unbiased frequency estimates from n reports.
+
+        `support` contains, for each category, the number of reports that support it.
+        """
         p, q = float(self.p), float(self.q)
         return (support - q * n_reports) / (p - q)
 
 
 class IndependentChannel(Channel):
-    """Base class of channels whose reports support the categories independently of each other."""
+    """Base class of mechanisms in which a report supports each category independently of the
+    others."""
 
     @property
     def joint_support(self):
@@ -626,7 +696,11 @@ class IndependentChannel(Channel):
 
 
 class IndexChannel(NumberReports, Channel):
-    """Base class of channels whose report is a number, which supports a set of categories."""
+    """Base class of mechanisms whose report is an integer, where each category has a set of
+    integers.
+
+    A report supports a category if the set of the category contains the report.
+    """
 
     # With probability `threshold / 2**64` the number is uniform in the set of the user's
     # category, otherwise uniform among all other numbers. A tally counts each number. Subclasses
@@ -656,19 +730,27 @@ class IndexChannel(NumberReports, Channel):
 
     @abstractmethod
     def _inside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Return, for each code, the index-th number in its set."""
+        """Return, for each code and each index i, the i-th integer in the set of the code's
+        category."""
 
     @abstractmethod
     def _outside(self, codes: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Return, for each code, the index-th number that is not in its set."""
+        """Return, for each code and each index i, the i-th integer outside the set of the code's
+        category."""
 
     @abstractmethod
     def _spread(self, weights: np.ndarray) -> np.ndarray:
-        """Return, for each number, the total weight of the categories whose sets contain it."""
+        """Return, for each integer, the sum of the weights of the categories whose sets contain it.
+
+        `weights` contains one weight per category.
+        """
 
     @abstractmethod
     def _gather(self, weights: np.ndarray) -> np.ndarray:
-        """Return, for each category, the sum of the weights of the numbers in its set."""
+        """Return, for each category, the sum of the weights of the integers in its set.
+
+        `weights` contains one weight per integer.
+        """
 
     def report_entropy(self, order=1):
         return choice_entropy(self.inside, self.n_inside, self.n_reports - self.n_inside, order)
@@ -718,7 +800,9 @@ class IndexChannel(NumberReports, Channel):
 def randomised_response(
     values: np.ndarray, n_values: int, threshold: int, coins: Coins
 ) -> np.ndarray:
-    """Keep each value with probability ``threshold / 2**64``, else replace it by another at random.
+    """Keep each value with probability ``threshold / 2**64``; otherwise draw another value.
+
+    The other value is drawn uniformly from all values except the original value.
 
     Parameters
     ----------
@@ -729,12 +813,12 @@ def randomised_response(
     threshold : int
         The result of :func:`direct_threshold`.
     coins : Coins
-        Source of randomness.
+        Source of random bits.
 
     Returns
     -------
     ndarray of shape (n,)
-        int64.
+        The randomized values, int64.
     """
     result = values.astype(np.int64)
     moved = np.flatnonzero(~coins.bernoulli(threshold, len(values)))
@@ -745,7 +829,11 @@ def randomised_response(
 
 
 class HashReports(Mechanism):
-    """Base class: reports are a random hash function and its randomized value at the code."""
+    """Base class of mechanisms whose report is a random hash function and a hash value.
+
+    The value is the hash of the user's code after randomized response. A code is the integer that
+    stands for the user's value.
+    """
 
     # The value is kept with the probability `threshold / 2**64`; otherwise a uniform other value is
     # reported.
@@ -754,11 +842,13 @@ class HashReports(Mechanism):
     threshold: int
 
     def hash(self, functions, codes):
-        """Return the hash value of each code under each function (shapes are broadcast)."""
+        """Return the hash value of each code under each function. `functions` and `codes`
+        broadcast."""
         raise NotImplementedError
 
     def with_functions(self, codes, functions, coins):
-        """Return reports for codes, with given instead of random hash functions."""
+        """Randomize codes to reports that contain the given hash functions, instead of random
+        functions."""
         reports = np.empty((len(codes), 2), dtype=np.int64)
         reports[:, 0] = functions
         values = self.hash(reports[:, 0], codes)
@@ -768,11 +858,12 @@ class HashReports(Mechanism):
 
     @property
     def own_support(self):
-        """Probability that a report supports the user's own code."""
+        """Probability that the reported value is the hash of the user's own code."""
         return Fraction(self.threshold, PROBABILITY_UNIT)
 
     def supports(self, reports, codes):
-        """Return whether each report (row) supports each code (column), as booleans."""
+        """Return whether each report (row) contains the hash value of each code (column), as
+        booleans."""
         return self.hash(reports[:, :1], codes) == reports[:, 1:]
 
     def check_reports(self, reports):

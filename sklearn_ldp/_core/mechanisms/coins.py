@@ -1,9 +1,9 @@
 """Exact random draws: integers decide every draw, so its probability is an exact fraction.
 
-A probability is an integer threshold P over 2**64. `Coins.bernoulli(P, n)` is True with
-probability exactly P / 2**64 and `Coins.integers(high, n)` is exactly uniform, provided that the
-bytes are uniform. Bytes come from a secure source (`SecureCoins`) if privacy is at stake, or from a
-seeded generator (`SeededCoins`) in simulations; the rest of the code is the same.
+A probability is an integer P (called threshold), divided by 2**64. If random bytes are uniform,
+`Coins.bernoulli(P, n)` is True with probability exactly P / 2**64, and `Coins.integers(high, n)` is
+exactly uniform. The bytes of real users come from a secure source (`SecureCoins`). In simulations
+they come from a seeded generator (`SeededCoins`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TIE = 256  # no eight booleans are represented by this number
 
 @lru_cache(maxsize=64)
 def exp_lower_bound(epsilon: float) -> Fraction:
-    """Return a fraction just below exp(epsilon), with a relative error of at most 1e-59."""
+    """Return a fraction just below exp(epsilon); its relative error is at most 1e-59."""
     # Thresholds over 2**64 no longer change beyond exp(10000), which is still a lower bound there.
     value = Context(prec=60, Emax=10**8, Emin=-(10**8)).exp(Decimal(min(float(epsilon), 1e4)))
     # `exp` is correctly rounded, so subtracting one unit in the last place gives a lower bound.
@@ -44,10 +44,12 @@ def exp_lower_bound(epsilon: float) -> Fraction:
 
 
 def direct_threshold(epsilon: float, n_values: int) -> int:
-    """Return the largest P for randomized response: keeping a value with P / 2**64 is private.
+    """Return the threshold P of randomized response, the largest integer that satisfies epsilon.
 
-    The other `n_values` - 1 values share the rest evenly. So the worst ratio is
-    P (n_values - 1) / (2**64 - P), which grows with P. Rounding down keeps it at most exp(epsilon).
+    A user keeps their value with probability P / 2**64. Otherwise each of the `n_values` - 1 other
+    values is equally likely. So the largest ratio of two likelihoods is
+    P (n_values - 1) / (2**64 - P), which increases with P. P is rounded down, so that this ratio is
+    at most exp(epsilon).
 
     Parameters
     ----------
@@ -66,7 +68,13 @@ def direct_threshold(epsilon: float, n_values: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
-    """Return the largest P such that reporting from the own set with P / 2**64 is private."""
+    """Return the threshold P of a private choice between two sets of reports: the own set and all
+    others.
+
+    A user reports a uniform element of their own set with probability P / 2**64, and otherwise a
+    uniform element of the other set. The sets have `n_inside` and `n_outside` elements. P is the
+    largest integer for which the report satisfies epsilon.
+    """
     # Reports are uniform inside and outside, so the worst ratio is P n_outside / ((2**64 - P)
     # n_inside). With 1 inside and d - 1 outside, this is `direct_threshold`.
     ratio = exp_lower_bound(epsilon) * n_inside
@@ -74,10 +82,11 @@ def group_threshold(epsilon: float, n_inside: int, n_outside: int) -> int:
 
 
 def symmetric_threshold(epsilon: float) -> int:
-    """Return the largest P for unary encoding: keeping each bit with P / 2**64 is private.
+    """Return the threshold P of symmetric unary encoding, the largest integer satisfying epsilon.
 
-    Two values differ in two bits. So the worst ratio is (P / (2**64 - P))**2, and each bit spends
-    half of epsilon.
+    A report has one bit per category, and each bit is kept with probability P / 2**64. Two values
+    differ in two bits. So the largest ratio of two likelihoods is (P / (2**64 - P))**2, and each of
+    the two bits spends half of epsilon.
 
     Parameters
     ----------
@@ -93,10 +102,11 @@ def symmetric_threshold(epsilon: float) -> int:
 
 
 def zero_bit_threshold(epsilon: float) -> int:
-    """Return the smallest Q such that flipping 0 with Q / 2**64, and 1 with 1/2, is private.
+    """Return the threshold Q of optimized unary encoding, the smallest integer satisfying epsilon.
 
-    The worst ratio is (2**64 - Q) / Q, which falls with Q. Rounding up keeps it at most
-    exp(epsilon).
+    A report has one bit per category. A bit 0 is flipped with probability Q / 2**64, and a bit 1
+    with probability 1/2. The largest ratio of two likelihoods is (2**64 - Q) / Q, which decreases
+    with Q. Q is rounded up, so that this ratio is at most exp(epsilon).
 
     Parameters
     ----------
@@ -112,7 +122,10 @@ def zero_bit_threshold(epsilon: float) -> int:
 
 
 def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return, for each value, how many of the increasing `ends` are at most the value."""
+    """Return, for each value, how many of the `ends` are less than or equal to the value.
+
+    `ends` is in ascending order.
+    """
     if len(ends) > _FEW_ENDS:
         return np.searchsorted(ends, values, side="right")
     result = np.zeros(np.shape(values), dtype=np.int64)
@@ -122,11 +135,11 @@ def n_reached(ends: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]]:
-    """Yield each group that occurs, with the indices (rows) of its reports.
+    """Yield each group that occurs, with the indices of the reports of this group.
 
-    Shapes: groups (n,).
-    Returns: the groups in their order, each with rising indices. If there is only one group, the
-    indices are a slice, which copies nothing.
+    Shapes: groups (n,), the group of each report.
+    The groups are in ascending order, and so are the indices of each group. If there is only one
+    group, the indices are a slice, with which NumPy copies no data.
     """
     if not groups.size:
         return
@@ -143,7 +156,10 @@ def rows_by_group(groups: np.ndarray) -> Iterator[tuple[int, slice | np.ndarray]
 
 
 class Coins:
-    """Base class of sources of randomness: draws with exact probabilities from uniform bytes."""
+    """Base class of sources of randomness, which make draws with exact probabilities.
+
+    The draws are computed from uniform bytes.
+    """
 
     #: From this number of booleans on, a table for eight of them is faster.
     many_coins: float = 1 << 16
@@ -161,14 +177,14 @@ class Coins:
         Returns
         -------
         ndarray of shape (n,)
-            uint8.
+            The bytes, uint8.
         """
         raise NotImplementedError
 
     def bernoulli(self, threshold: int, size: int | tuple[int, ...]) -> np.ndarray:
         """Draw booleans that are True with probability exactly ``threshold / 2**64``.
 
-        One random byte decides 255 of 256 draws, and seven more bytes decide the rest. In large
+        One random byte decides 255 of 256 draws. Each other draw needs seven more bytes. In large
         arrays a table decides eight draws together, which needs two random bits per draw.
 
         Parameters
@@ -198,14 +214,16 @@ class Coins:
         return success.reshape(size)
 
     def packed_bernoulli(self, threshold: int, n: int, n_bits: int) -> np.ndarray:
-        """Draw booleans like `bernoulli`, in rows that are packed into bytes.
+        """Draw booleans as `bernoulli` does, and pack eight of them into a byte.
 
         Parameters
         ----------
         threshold : int
-            From 0 to 2**64 - 1.
-        n, n_bits : int
-            Number of rows, and of booleans in a row.
+            From 0 to 2**64 - 1. A boolean is True with probability ``threshold / 2**64``.
+        n : int
+            Number of rows.
+        n_bits : int
+            Number of booleans in a row.
 
         Returns
         -------
@@ -217,7 +235,11 @@ class Coins:
         return self._octets(octets(threshold), n * n_bits // 8).reshape(n, -1)
 
     def _octets(self, law: Octets, n: int) -> np.ndarray:
-        """Draw n bytes of eight packed booleans, in blocks that fit in the cache."""
+        """Draw n bytes, where each bit is an independent boolean.
+
+        The bit is 1 with the probability for which the table `law` was made. The bytes are drawn in
+        blocks that fit in the processor's cache.
+        """
         result, room = np.empty(n, dtype=np.uint8), np.empty(min(n, _OCTET_BLOCK), dtype=np.uint16)
         for start in range(0, n, _OCTET_BLOCK):
             block = room[: n - start]
@@ -234,7 +256,7 @@ class Coins:
         return result
 
     def integers(self, high: int, size: int) -> np.ndarray:
-        """Draw from ``range(high)`` exactly uniformly, by rejection.
+        """Draw integers from ``range(high)`` with an exactly uniform distribution.
 
         Parameters
         ----------
@@ -246,7 +268,7 @@ class Coins:
         Returns
         -------
         ndarray of shape (size,)
-            int64.
+            The integers, int64.
         """
         width = next(w for w in (1, 2, 4, 8) if high <= 1 << (8 * w - (w > 1)))
         word = np.dtype(f"<u{width}")
@@ -263,7 +285,7 @@ class Coins:
         return draws.astype(np.int64)
 
     def choice(self, bounds: list[int], size: int) -> np.ndarray:
-        """Draw from a few outcomes whose probabilities are multiples of 2**-64.
+        """Draw outcomes with given probabilities, which are multiples of 2**-64.
 
         Parameters
         ----------
@@ -276,24 +298,25 @@ class Coins:
         Returns
         -------
         ndarray of shape (size,)
-            int64, in ``range(len(bounds))``.
+            The numbers of the drawn outcomes, int64, in ``range(len(bounds))``.
         """
         return n_reached(np.array(bounds[:-1], dtype=np.uint64), self.bytes(8 * size).view("<u8"))
 
     def choices(self, bounds: np.ndarray, laws: np.ndarray) -> np.ndarray:
-        """Draw from a few outcomes, where each draw has its own distribution (see `choice`).
+        """Draw outcomes like `choice`, where each draw may have a different distribution.
 
         Parameters
         ----------
         bounds : ndarray of shape (n_laws, n_outcomes - 1)
-            For each distribution the `bounds` of `choice`, without the last bound, uint64.
+            One row per distribution: the argument `bounds` of `choice` without its last number,
+            uint64.
         laws : ndarray of int of shape (size,)
-            The number of the distribution of each draw.
+            For each draw, the row of its distribution in `bounds`.
 
         Returns
         -------
         ndarray of shape (size,)
-            int64, in ``range(n_outcomes)``.
+            The numbers of the drawn outcomes, int64, in ``range(n_outcomes)``.
         """
         # All random numbers are drawn before the distributions are looked at.
         words = self.bytes(8 * len(laws)).view("<u8")
@@ -303,7 +326,7 @@ class Coins:
         return result
 
     def subsets(self, sizes: np.ndarray, n_items: int, n_columns: int | None = None) -> np.ndarray:
-        """Draw random subsets of items: all subsets of the given size are equally likely.
+        """Draw random subsets of items. All subsets of the same size are equally likely.
 
         Parameters
         ----------
@@ -318,23 +341,26 @@ class Coins:
         Returns
         -------
         ndarray of shape (n, n_items) or (n, n_columns)
-            Booleans: whether each item is in the subset.
+            For each subset (row) and each item (column), whether the item is in the subset.
         """
         n_columns = n_columns or n_items
         packed = self.packed_subsets(sizes, n_items, -(-n_columns // 8))
         return np.unpackbits(packed, axis=1, count=n_columns).view(bool)
 
     def packed_subsets(self, sizes: np.ndarray, n_items: int, n_bytes: int) -> np.ndarray:
-        """Draw random subsets as packed bits: all subsets of the given size are equally likely.
+        """Draw random subsets of items, and return them as packed bits.
 
-        A table lists all subsets of few items. Small subsets are filled at uniform positions until
-        they have their size. Other subsets start as independent bits of equal probability. A start
-        is kept if the last items can complete its number of members, with a probability that is
-        proportional to the number of ways to complete it (`_finished`). If few starts would be
-        kept, members are added at (or removed from) uniform positions instead, one by one, until a
-        subset has its size. Each method treats all items symmetrically: a permutation of the items
-        changes neither the distribution of the start nor of the later steps. So all subsets of a
-        size are equally likely.
+        All subsets of the same size are equally likely.
+
+        There are several methods. (1) If there are few items, subsets are drawn from a table of all
+        subsets. (2) Small subsets start empty, and members are added at uniform positions until the
+        subset has its size. (3) Other subsets start with independent bits of equal probability for
+        all items except the last ones. Such a start is kept with a probability that is proportional
+        to the number of ways in which the last items can complete the subset; one of these ways is
+        then drawn uniformly (`_finished`). (4) If method 3 would keep few starts, the subset starts
+        with independent bits for all items. Members are then added (or removed) at uniform
+        positions, one by one, until the subset has its size. Methods 2 and 4 treat all items
+        symmetrically. So all subsets of a size are equally likely.
 
         Parameters
         ----------
@@ -377,7 +403,7 @@ class Coins:
         return bits
 
     def _listed_subsets(self, sizes, n_items):
-        """Draw subsets of few items: each is a random entry of a table of all subsets of its size.
+        """Draw subsets of few items: each is a uniform entry of a table of all subsets of its size.
 
         Shapes: sizes (n,) -> (n, 2), packed bits.
         """
@@ -395,11 +421,13 @@ class Coins:
         return table.sets.take(numbers).view(np.uint8).reshape(-1, 2)
 
     def _finished(self, start, size, n):
-        """Draw n subsets of one size: independent bits for the first items, then a matching end.
+        """Draw n subsets of one size: first independent bits for the first items, then the last
+        items.
 
-        `Start.chances` counts, for each number of first members, the subsets of the last items that
-        complete the size, weighted by their probability under independent bits. If starts are kept
-        with this probability, all subsets of the size are equally likely.
+        Independent bits are kept with the probability `Start.chances`, which depends on the number
+        of members among the first items. The probability is proportional to the number of subsets
+        of the last items that complete the size, weighted by their probability under independent
+        bits. So all subsets of the size are equally likely.
         Shapes: -> (n, n_bytes), packed bits.
         """
         first, n_missing = start.n_first // 8, n
@@ -420,7 +448,7 @@ class Coins:
         return np.concatenate([np.concatenate(kept_starts), last], axis=1)
 
     def _placed(self, sizes, n_items, n_columns):
-        """Draw subsets by adding items at random positions until each subset has its size.
+        """Draw subsets by adding items at uniform positions until each subset has its size.
 
         Shapes: sizes (n,) -> (n, n_columns), booleans.
         """
@@ -448,7 +476,10 @@ class Coins:
         return bits
 
     def _repaired(self, sizes, n_items, n_bytes):
-        """Draw subsets as independent bits, and then change bits until each subset has its size."""
+        """Draw subsets: draw independent bits, then flip bits until each subset has its size.
+
+        Shapes: sizes (n,) -> (n, n_bytes), packed bits.
+        """
         n, whole = len(sizes), -(-n_items // 8)
         rate = int(sizes.sum()) / max(n * n_items, 1)
         if n_items > _MANY_ITEMS:  # then only random deviations of the size are left to repair
@@ -464,7 +495,7 @@ class Coins:
         return bits
 
     def _sixteenths(self, sixteenths, n, n_bytes):
-        """Draw packed bits that are 1 with the probability sixteenths / 16."""
+        """Draw n rows of packed bits, each of which is 1 with probability sixteenths / 16."""
         drawn = np.zeros((n, n_bytes), dtype=np.uint8)
         for digit in reversed(f"{sixteenths:04b}".rstrip("0")):  # digits from the last to the first
             coins = self.bytes(n * n_bytes).reshape(n, n_bytes)
@@ -472,7 +503,12 @@ class Coins:
         return drawn
 
     def _repair(self, flat, missing, n_items, n_bytes):
-        """Flip one bit after another in each row that has too few or too many members."""
+        """Flip bits in rows of packed bits until each row has the right number of members. Works in
+        place.
+
+        `flat` contains all rows in one flat array. `missing` contains, for each row, how many
+        members are missing (negative if there are too many).
+        """
         rows = np.flatnonzero(missing)
         # Ends: with probability 1, because sizes are in 0 .. `n_items`, so a bit can flip.
         while rows.size:
@@ -491,7 +527,11 @@ class Coins:
 
 
 def _cheapest_start(rate: float, n_items: int) -> int:
-    """Return the bit probability, in sixteenths, for which drawing and repairing is the fastest."""
+    """Return the probability of independent bits, in sixteenths, that makes `_repaired` the
+    fastest.
+
+    `rate` is the mean proportion of the `n_items` items that are members of a subset.
+    """
     # Any share would be correct. Four random bits per item cost about as much as one position.
 
     def cost(sixteenths):
@@ -508,7 +548,7 @@ def _cheapest_start(rate: float, n_items: int) -> int:
 
 
 class SubsetTable(NamedTuple):
-    """All subsets of a few items, sorted by size; each subset is two bytes of packed bits."""
+    """Table of all subsets of a few items, sorted by size. A subset is two bytes of packed bits."""
 
     sets: np.ndarray  # (2**n_items,), sorted by size; both bytes as one number
     starts: np.ndarray  # (n_items + 1,): the first index of each size
@@ -518,7 +558,7 @@ class SubsetTable(NamedTuple):
 
 @lru_cache(maxsize=_LISTED_ITEMS)
 def subset_table(n_items: int) -> SubsetTable:
-    """Return the table of all subsets of a few items."""
+    """Return the table of all subsets of `n_items` items, of which there are at most 16."""
     sets = np.arange(1 << n_items, dtype=np.uint32)
     sets = sets[np.argsort(np.bitwise_count(sets), kind="stable")]
     packed = (sets << (16 - n_items)).astype(">u2").view(np.uint16)
@@ -528,7 +568,10 @@ def subset_table(n_items: int) -> SubsetTable:
 
 
 class Start(NamedTuple):
-    """Parameters to draw subsets of one size: all but the last few items are independent bits."""
+    """Parameters with which `Coins._finished` draws subsets of one size.
+
+    All items except the last few start as independent bits.
+    """
 
     sixteenths: int  # the probability of each bit
     n_first: int  # number of items with independent bits, in whole bytes
@@ -539,7 +582,10 @@ class Start(NamedTuple):
 
 @lru_cache(maxsize=1 << 10)
 def best_start(n_items: int, size: int) -> Start:
-    """Return the `Start` with which subsets of this size need the fewest random bits."""
+    """Return the parameters with which `Coins._finished` needs the fewest random bits.
+
+    They are for subsets of `n_items` items with `size` members.
+    """
     n_last = (n_items - 9) % 8 + 9
     n_first = n_items - n_last
 
@@ -561,7 +607,7 @@ def best_start(n_items: int, size: int) -> Start:
 
 
 def _n_digits(sixteenths: int) -> int:
-    """Return the number of random bits that one boolean of probability sixteenths / 16 needs."""
+    """Return how many random bits are needed to draw a boolean with probability sixteenths / 16."""
     return len(f"{sixteenths:04b}".rstrip("0"))
 
 
@@ -577,7 +623,10 @@ def count_members(packed: np.ndarray) -> np.ndarray:
 
 
 class Octets:
-    """Table to draw eight booleans together, each True with probability ``threshold / 2**64``."""
+    """Table with which eight booleans are drawn together.
+
+    Each boolean is True with probability ``threshold / 2**64``.
+    """
 
     # The probabilities of the 256 outcomes are multiples of 2**-512. So a uniform number of 512
     # bits decides by its position among their cumulative sums. Its first 16 bits suffice, except
@@ -598,7 +647,8 @@ class Octets:
         self.of_pair = self.of_word[np.arange(1 << 16, dtype="<u2").byteswap()]
 
     def outcomes_of(self, digits: np.ndarray) -> np.ndarray:
-        """Return the eight booleans, as a byte, for each uniform number of 64 bytes."""
+        """Convert uniform numbers of 64 bytes each to bytes, where each byte contains eight drawn
+        booleans."""
         return np.searchsorted(self._ends, digits.view("S64").ravel(), side="right")
 
 
@@ -606,7 +656,8 @@ octets = lru_cache(maxsize=8)(Octets)  # each takes a millisecond to build, and 
 
 
 class SecureCoins(Coins):
-    """Secure random bytes: from the operating system, or from a secure generator that it seeds."""
+    """Secure random bytes. They come from the operating system, or from a secure generator that it
+    seeds."""
 
     # The random bits of a single user come directly from the operating system. For many users they
     # come from OpenSSL's generator (AES-256 in counter mode, a CTR_DRBG of NIST SP 800-90A), which
@@ -622,7 +673,7 @@ class SecureCoins(Coins):
 
 
 def _expanded(n: int) -> bytes:
-    """Return n bytes of OpenSSL's generator, after new seed bytes from the operating system."""
+    """Return n bytes from OpenSSL's generator, after a new seed from the operating system."""
     try:
         from ssl import RAND_add, RAND_bytes  # slow to import
     except ImportError:  # Python was built without OpenSSL
@@ -632,7 +683,7 @@ def _expanded(n: int) -> bytes:
 
 
 class SeededCoins(Coins):
-    """Random bytes from a seeded generator, only for simulations: they do not protect users."""
+    """Random bytes from a seeded generator. They are for simulations and do not protect users."""
 
     def __init__(self, generator: np.random.Generator):
         self._generator = generator
@@ -642,7 +693,10 @@ class SeededCoins(Coins):
 
 
 class ByteCoins(Coins):
-    """Reads given bytes as the random bits of one user, in the order that all clients use."""
+    """Source of random bits that reads them from given bytes, for one user.
+
+    The bytes are read in the order that the documentation of the client format defines.
+    """
 
     # The written format of clients defines how a mechanism uses these bytes for one code. They are
     # read in the order of the draws. There are no tables and no batched subsets, although these
@@ -660,8 +714,8 @@ class ByteCoins(Coins):
         start, self.n_read = self.n_read, self.n_read + n
         if self.n_read > len(self._stream):
             raise ValueError(
-                f"expected {self.n_read} bytes of random bits, got {len(self._stream)} bytes; pass "
-                "more bytes"
+                f"expected {self.n_read} bytes of random bits, got {len(self._stream)} "
+                "bytes; pass more bytes"
             )
         return self._stream[start : self.n_read]
 
@@ -680,7 +734,10 @@ class ByteCoins(Coins):
 
 
 class CoinStreams:
-    """One stream of random bits per block of users, so results do not depend on threads."""
+    """Independent sources of random bits, one for each block of users.
+
+    So the result of a seed does not depend on the number of threads.
+    """
 
     # With a seed, the random bits of user i depend only on the seed, the block size and i. With
     # `random_state=None` every stream is the secure source.
@@ -690,7 +747,7 @@ class CoinStreams:
         self._entropy = None if self.is_secure else root_entropy(random_state)
 
     def block(self, index: int) -> Coins:
-        """Return the source of random bits for a block of users, given the number of the block."""
+        """Return the source of random bits for the block of users with the given number."""
         if self._entropy is None:
             return SecureCoins()
         seed = np.random.SeedSequence(self._entropy, spawn_key=(index,))

@@ -1,4 +1,7 @@
-"""Counts of reports: integer sums (tallies) for each group of users and each shard."""
+"""Counts of reports: for each group of users and each shard, sums of integers.
+
+A shard is one of several disjoint subsets of the reports, which are counted separately.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ MAX_USERS = 2**53
 
 
 def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
-    """Check that `counts` are numbers of users, and return them as int64 of shape (n,).
+    """Check that each number in `counts` can be a number of users, and return them as int64.
 
     Parameters
     ----------
     counts : array-like of shape (n,)
         Non-negative integers (in any numeric dtype), not all zero, and at most 2**53 in total.
     name : str
-        What the error message calls the numbers.
+        The name of the numbers in error messages.
     instead : str, default=""
-        A remedy that the error adds if a number is not whole.
+        A remedy, which is added to the error message if a number is not an integer.
 
     Returns
     -------
@@ -43,7 +46,8 @@ def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
     Raises
     ------
     ValueError
-        If `counts` is anything else.
+        If `counts` is not a one-dimensional array of numbers, if a number is negative or is not an
+        integer, if all are zero, or if their sum exceeds 2**53.
     """
     array = np.asarray(counts)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
@@ -56,7 +60,7 @@ def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
         if odd.any():
             raise ValueError(
                 f"{name} must be whole numbers of users, got {array[np.argmax(odd)]}; a user "
-                f"cannot count in part.{instead}"
+                f"cannot count in part. Pass integers.{instead}"
             )
     if array.size and array.min() < 0:
         raise ValueError(f"{name} must not be negative, got {array.min()}. Pass numbers >= 0.")
@@ -69,7 +73,7 @@ def check_counts(counts: ArrayLike, name: str, instead: str = "") -> np.ndarray:
 
 
 def check_total(n_users: int, name: str) -> None:
-    """Raise ValueError if there are more users than a float can represent exactly.
+    """Raise ValueError if the number of users is too large to be represented exactly as a float.
 
     Parameters
     ----------
@@ -86,7 +90,11 @@ def check_total(n_users: int, name: str) -> None:
 
 
 def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray:
-    """Return the row of each user in ``range(start, stop)``, where a row may stand for several."""
+    """Return the row of each user in ``range(start, stop)``. A row may stand for several users.
+
+    Row i stands for the users from ``ends[i - 1]`` to ``ends[i] - 1``. If `ends` is None, each row
+    stands for one user.
+    """
     # The users of row i end before ``ends[i]``; None means one user per row.
     if ends is None:
         return slice(start, stop)
@@ -97,7 +105,10 @@ def expand(ends: np.ndarray | None, start: int, stop: int) -> slice | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """Rows of codes or reports, where a row may stand for several users with the same code."""
+    """The users of a batch, as rows of codes or of reports. A row may stand for several users.
+
+    A code is an integer (or a row of integers) that stands for a user's value.
+    """
 
     mechanism: Any
     rows: np.ndarray  # codes, one for each row, or checked reports
@@ -107,14 +118,18 @@ class Users:
     slots_of_rows: np.ndarray | None = None  # slot (combination of group and shard) of each row
 
     def reports(self, start: int, stop: int) -> np.ndarray:
-        """Return the reports of the users in ``range(start, stop)``."""
+        """Return the reports of the users in ``range(start, stop)``. Codes are randomized to
+        reports."""
         rows = self.rows[expand(self.ends, start, stop)]
         if self.streams is None:
             return rows
         return privatize(self.mechanism, rows, self.first + start, self.streams, for_sums=True)
 
     def slots(self, start: int, stop: int) -> np.ndarray:
-        """Return the slot (group and shard) of each user in ``range(start, stop)``."""
+        """Return the number of the slot of each user in ``range(start, stop)``.
+
+        A slot is a combination of a group of users and a shard.
+        """
         assert self.slots_of_rows is not None
         return self.slots_of_rows[expand(self.ends, start, stop)]
 
@@ -133,7 +148,8 @@ class Waiting(NamedTuple):
     mechanism : Mechanism
         The mechanism of the reports.
     blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
-        The slot of each report (see `Counts.added`), and the reports.
+        Blocks of reports. Each block contains the reports, and before them the number of the slot
+        (combination of group and shard) of each report.
     n_bytes : int
         Memory of the blocks.
     """
@@ -143,14 +159,18 @@ class Waiting(NamedTuple):
     n_bytes: int
 
     def with_blocks(self, more: Waiting) -> Waiting:
-        """Return the waiting reports of this object and of `more`, together."""
+        """Return an object with the reports of this object and of `more`."""
         blocks = [*self.blocks]
         for block in more.blocks:
             append_merged(blocks, block, merge=_merged, size=_n_reports)
         return Waiting(self.mechanism, tuple(blocks), self.n_bytes + more.n_bytes)
 
     def tallied(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield each slot that has waiting reports, with the tally of these reports."""
+        """Count the reports. Yield each slot (combination of group and shard) with the tally of its
+        reports.
+
+        A tally is the vector of counts that the mechanism computes. A slot may occur several times.
+        """
         slots, reports = _joined(self.blocks)
         size = chunk_users(self.mechanism)
         for start in range(0, len(slots), size):
@@ -160,7 +180,8 @@ class Waiting(NamedTuple):
 
 
 def can_wait(reports: np.ndarray) -> bool:
-    """Return whether reports can be concatenated with others without a change of their dtype."""
+    """Return whether reports can be concatenated with other reports without a change of their
+    dtype."""
     # Booleans may be another form of reports, and NumPy joins uint64 and int64 to floats.
     return reports.dtype.kind in "iu" and reports.dtype != np.uint64
 
@@ -190,19 +211,19 @@ class Counts(Tagged, tag="counts"):
     """Sums of the tallies of reports, for each group of users and each shard.
 
     A tally is the vector of counts that a mechanism computes from reports. A shard is one of
-    several disjoint subsets of a group's reports, which are counted separately so that they can be
-    compared. Counts are immutable: `added` and ``+`` return new counts.
+    several disjoint subsets of a group's reports. Shards are counted separately, so that their
+    estimates can be compared. Counts are immutable: `added` and ``+`` return new counts.
 
-    The reports of small batches are stored, and counted only when there are enough of them or when
-    the tallies are read. So the cost of a batch depends on its size, not on the size of the
+    The reports of a small batch are first stored. They are counted when enough reports are stored,
+    or when the tallies are read. So the cost of adding a batch does not depend on the size of the
     tallies.
 
     Parameters
     ----------
     tallies : ndarray of shape (n_groups, n_shards, tally_size)
-        For each group and shard, the sum of the tallies of its reports, int64.
+        For each group and each shard, the sum of the tallies of its reports, int64.
     sizes : ndarray of shape (n_groups, n_shards)
-        For each group and shard, the number of its reports, int64.
+        For each group and each shard, the number of its reports, int64.
     """
 
     def __init__(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
@@ -213,7 +234,7 @@ class Counts(Tagged, tag="counts"):
 
     @classmethod
     def empty(cls, mechanism: Mechanism, n_shards: int = 1, n_groups: int = 1) -> Counts:
-        """Return counts without any reports."""
+        """Return counts of zero reports."""
         sizes = np.zeros((n_groups, n_shards), dtype=np.int64)
         return cls._of(mechanism.tally_size, sizes, None, None)
 
@@ -232,7 +253,10 @@ class Counts(Tagged, tag="counts"):
 
     @staticmethod
     def most(mechanism: Mechanism, n_slots: int) -> int:
-        """Return how many slots (combinations of group and shard) fit in memory, up to n_slots."""
+        """Return the number of slots for which tallies fit in memory, and at most n_slots.
+
+        A slot is a combination of a group of users and a shard. Its tally is a vector of counts.
+        """
         return max(min(n_slots, _MAX_CELLS // mechanism.tally_size), 1)
 
     @property
@@ -242,17 +266,20 @@ class Counts(Tagged, tag="counts"):
 
     @property
     def n_shards(self) -> int:
-        """Number of shards of each group."""
+        """Number of shards into which the reports of each group are divided."""
         return self.sizes.shape[1]
 
     @property
     def n_samples(self) -> int:
-        """Number of reports."""
+        """Number of reports in all groups and shards."""
         return int(self.sizes.sum())
 
     @cached_property
     def tallies(self) -> np.ndarray:
-        """For each group and shard, the sum of its reports' tallies, int64 (.., .., tally_size)."""
+        """For each group and each shard, the sum of the tallies of its reports.
+
+        int64 of shape (n_groups, n_shards, tally_size).
+        """
         if self._waiting is None and self._settled is not None:
             return self._settled
         settled = self._settled
@@ -274,9 +301,13 @@ class Counts(Tagged, tag="counts"):
         tallies, sizes = self.tallies, self.sizes
         are_integers = tallies.dtype == sizes.dtype == np.int64
         if not are_integers or tallies.ndim != 3 or tallies.shape[:2] != sizes.shape:
-            raise ValueError(f"tallies of {tallies.dtype}, {tallies.shape} for {sizes.shape} sizes")
+            raise ValueError(
+                "Tallies must be int64 of shape (n_groups, n_shards, tally_size), and sizes int64 "
+                f"of shape (n_groups, n_shards). Got tallies of dtype {tallies.dtype} and shape "
+                f"{tallies.shape}, and sizes of shape {sizes.shape}."
+            )
         if min(tallies.min(initial=0), sizes.min(initial=0)) < 0:
-            raise ValueError("negative tallies or sizes")
+            raise ValueError("Tallies and sizes must not be negative. Save the counts again.")
         check_total(int(sizes.sum(dtype=object)), "the sizes")
         Counts.__init__(self, tallies, sizes)
 
@@ -290,37 +321,41 @@ class Counts(Tagged, tag="counts"):
         return self._of(self.tally_size, self.sizes + other.sizes, settled, waiting)
 
     def since(self, before: Counts, n_others: int) -> Counts:
-        """Return the counts that were added after `before`, with shards renumbered for merging.
+        """Return the counts of the reports that were added after the state `before`.
+
+        The shards are renumbered, so that the result can be merged with counts from other threads.
 
         Parameters
         ----------
         before : Counts
             An earlier state of these counts.
         n_others : int
-            Number of reports that other threads have added after `before`. The new reports get the
-            shards that follow the shards of these reports.
+            Number of reports that other threads have added after `before`. Consecutive reports
+            belong to consecutive shards; the new reports are placed after these other reports.
         """
         tallies, sizes = self.tallies - before.tallies, self.sizes - before.sizes
         return Counts(np.roll(tallies, n_others, axis=1), np.roll(sizes, n_others, axis=1))
 
     def _held(self) -> tuple[np.ndarray | None, Waiting | None]:
-        """Return the tallies of counted reports, and the reports that are not yet counted."""
+        """Return the tallies of the reports that are already counted, and the reports that are
+        not."""
         if "tallies" in self.__dict__:
             return self.tallies, None
         return self._settled, self._waiting
 
     @property
     def _small_bytes(self) -> int:
-        """The size of a batch in bytes up to which storing its reports is faster than counting."""
+        """Maximum size, in bytes, of a batch for which storing its reports is faster than counting
+        them."""
         return self.sizes.size * self.tally_size
 
     def of_shards(self, shards: slice | Sequence[int] | np.ndarray) -> Counts:
-        """Return the counts of some shards of each group."""
+        """Return counts that contain only the given shards of each group."""
         return Counts(self.tallies[:, shards], self.sizes[:, shards])
 
     @cached_property
     def by_group(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each group, the sums over its shards of tallies and of sizes.
+        """For each group, the sum of the tallies of its shards, and its number of reports.
 
         Shapes: -> (n_groups, tally_size), (n_groups,).
         """
@@ -348,9 +383,9 @@ class Counts(Tagged, tag="counts"):
         n_jobs : int or None, default=None
             Number of threads; the result does not depend on it.
         slots_of : callable, default=None
-            ``slots_of(start, stop)`` returns the slot of each of these reports, ``group * n_shards
-            + shard``. If None, there is a single group, and consecutive reports go to its shards in
-            turn.
+            ``slots_of(start, stop)`` returns the slot of each of these reports. The slot is
+            ``group * n_shards + shard``. If None, there is a single group, and consecutive reports
+            are assigned to consecutive shards.
         first_shard : int, default=0
             The shard of the first report, if `slots_of` is None.
         """
@@ -395,7 +430,11 @@ class Counts(Tagged, tag="counts"):
 
 
 def _worked(work: Callable, n: int, size: int, n_jobs: int | None) -> Iterable:
-    """Yield ``work(start, stop)`` for consecutive spans of users, computed in threads."""
+    """Yield the results of ``work(start, stop)`` for consecutive ranges of users, computed in
+    threads.
+
+    The ranges cover n users, with at most `size` users each. Results may be in any order.
+    """
     spans = [(start, min(start + size, n)) for start in range(0, n, size)]
     if len(spans) == 1:
         return [work(*spans[0])]
@@ -415,11 +454,11 @@ class Shards(Uncached, tag="shards"):
     mechanism : Mechanism
         The mechanism of the reports.
     of : Counts
-        The counts, with one group per row of the estimate. If the estimate has several rows, there
-        is only one shard.
+        The counts of the reports. Each row of the estimate is one group. If the estimate has
+        several rows, each group has only one shard.
     n_users : int, default=None
-        If the reporting users are a random sample, and the estimate is about all users: the number
-        of all users.
+        Number of all users, if the users who reported are a random sample of them and the estimate
+        is about all users. If None, the estimate is about the users who reported.
     """
 
     mechanism: Any
@@ -428,15 +467,21 @@ class Shards(Uncached, tag="shards"):
 
     def __check_state__(self) -> int:
         if self.of.tally_size != self.mechanism.tally_size:
-            raise ValueError(f"tallies of {self.of.tally_size} counts")
+            raise ValueError(
+                f"The tallies have {self.of.tally_size} counts, but their mechanism needs "
+                f"{self.mechanism.tally_size} counts. Save the estimate again."
+            )
         tallies = self.of.tallies.reshape(-1, self.of.tally_size)
         self.mechanism.check_tallies(tallies, self.of.sizes.ravel())
         if self.n_users is not None and not self.of.sizes.sum() <= self.n_users <= MAX_USERS:
-            raise ValueError(f"{self.of.sizes.sum()} reports of {self.n_users!r:.80} users")
+            raise ValueError(
+                f"The number of users must be from {self.of.sizes.sum()} (the number of reports) "
+                f"to 2**53, got n_users={self.n_users!r:.80}. Save the estimate again."
+            )
         return tallies.nbytes
 
     def agree_with(self, values: np.ndarray, noise: Noise) -> bool:
-        """Return whether a raw estimate equals the estimate from all shards together.
+        """Return whether a raw estimate equals the estimate that is computed from all shards.
 
         Parameters
         ----------
@@ -459,31 +504,38 @@ class Shards(Uncached, tag="shards"):
 
     @property
     def tallies(self) -> np.ndarray:
-        """For each shard, the sum of the tallies of its reports; shape (n_shards, tally_size)."""
+        """The counts of reports of each shard, int64 of shape (n_shards, tally_size).
+
+        A tally is the vector of counts that the mechanism computes from reports.
+        """
         return self.of.tallies[0]
 
     @property
     def sizes(self) -> np.ndarray:
-        """For each shard, its number of reports; shape (n_shards,)."""
+        """For each shard, the number of its reports, of shape (n_shards,)."""
         return self.of.sizes[0]
 
     @property
     def law(self) -> ReportLaw | None:
-        """The probabilities of kinds of reports, if a tally counts kinds; otherwise None."""
+        """The distribution of a report, if a tally contains the number of reports of each kind;
+        else None."""
         return self.mechanism.report_law
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """For each shard, how many reports support each category; int64 (n_shards, d)."""
+        """For each shard and each category, the number of reports that support the category.
+
+        A report supports a category if it counts in favor of it. int64 of shape (n_shards, d).
+        """
         return self.mechanism.decode(self.tallies)
 
     def of_rows(self, rows: Any) -> Shards:
-        """Return the shards of only some rows of the estimate.
+        """Return the shards that belong to some rows of the estimate.
 
         Parameters
         ----------
         rows : slice, list or ndarray
-            The rows.
+            The selected rows.
 
         Returns
         -------
@@ -493,7 +545,7 @@ class Shards(Uncached, tag="shards"):
         return replace(self, of=Counts(self.of.tallies[rows], self.of.sizes[rows]))
 
     def some(self, shards: np.ndarray) -> Shards:
-        """Return an object with only some of the shards.
+        """Return an object that contains only some of the shards.
 
         Parameters
         ----------
@@ -508,7 +560,7 @@ class Shards(Uncached, tag="shards"):
         return replace(self, of=self.of.of_shards(shards))
 
     def estimate(self, shards: np.ndarray) -> tuple[np.ndarray, Noise]:
-        """Return the frequencies estimated from only some of the shards, and their noise.
+        """Return frequencies that are estimated from only some of the shards, and their noise.
 
         Parameters
         ----------
@@ -518,7 +570,7 @@ class Shards(Uncached, tag="shards"):
         Returns
         -------
         (ndarray of shape (1, d), Noise)
-            The same as from a collection of only the reports in these shards.
+            The frequencies and their noise, as from a collection of the reports in these shards.
         """
         decoded = self.counts[shards].sum(axis=0, keepdims=True)
         sizes = self.sizes[shards].sum(keepdims=True)

@@ -1,4 +1,4 @@
-"""Covariances of raw estimates, times the number of users: from formulas or from drawn reports.
+"""Covariances of raw estimates from n users, times n. They come from formulas or simulated reports.
 
 The formulas are derived in `sklearn_ldp._core.noise.Covariance`.
 """
@@ -19,9 +19,11 @@ _CELLS = 1 << 21  # numbers processed together
 
 
 def channel_covariance(channel: Any, frequencies: np.ndarray) -> Covariance:
-    """Return the covariance of a channel's estimates, exact if the channel defines enough for it.
+    """Return the covariance of the estimates of a mechanism with p and q (a `Channel`), times n.
 
-    Shapes: frequencies (d,).
+    It is exact if the mechanism defines the distribution of its reports, or the probability that a
+    report supports two categories. Otherwise it is estimated from simulated reports. Shapes:
+    frequencies (d,), the true frequencies.
     """
     if not channel.has_exact_covariance:
         return _DrawnCovariance(channel, frequencies)
@@ -46,7 +48,10 @@ def _factors(channel: Any, f: np.ndarray) -> Factors:
 
 
 class _DrawnCovariance(Covariance):
-    """A covariance computed as a mean over 2**14 drawn reports, the same in every call."""
+    """A covariance that is computed as a mean over 2**14 simulated reports.
+
+    The seed is fixed, so each call simulates the same reports.
+    """
 
     # The variance of a single category is nevertheless exact.
 
@@ -70,7 +75,11 @@ class _DrawnCovariance(Covariance):
         return result
 
     def _residuals(self, rows: Any) -> np.ndarray:
-        """Return the answer of each drawn report to each query, minus its expected answer."""
+        """Return, for each simulated report and each query, the answer minus its expected value.
+
+        The answer is computed from the single report.
+        Shapes: rows (n_queries, d) -> (n_reports, n_queries).
+        """
         rows = sparse.csr_array(rows)
         channel = self.law
         p = float(channel.p)
@@ -87,7 +96,7 @@ class _DrawnCovariance(Covariance):
 
 def _refuse_pairs(frequencies: np.ndarray) -> Factors:
     raise ValueError(
-        "The covariances of all pairs of categories are unknown for this mechanism, because it "
-        "defines neither its joint support nor the distribution of its reports. Compute the "
-        "covariance of some answers with covariance(..), or choose another oracle."
+        "The covariance of each pair of categories is unknown for this oracle, because its "
+        "mechanism defines neither joint_support nor law_of_reports. Use covariance(..) "
+        "with only the queries that you need, or use another oracle."
     )

@@ -1,4 +1,5 @@
-"""Probability distributions of reports, which a channel may define for its noise and tests."""
+"""Probability distributions of reports, with which mechanisms compute their noise and test
+reports."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ _WIDE = 1024
 
 @lru_cache(maxsize=256)  # collectors call it for each batch
 def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int = 1) -> float:
-    """Return the entropy of a choice: a random one of two sets, then a uniform element of it."""
+    """Return the entropy, in bits, of a two-step choice: first one of two sets, then an element of
+    it.
+
+    The first set, with `n_inside` elements, is chosen with probability `inside`. The second set has
+    `n_outside` elements. The element is uniform in the set. `order` is 1 for Shannon's entropy, and
+    2 for the collision entropy.
+    """
     # 1 - inside may be far below the resolution of floats, so each probability is exact.
     # order: 1 is Shannon's entropy, 2 the collision entropy, minus the logarithm of the probability
     # that two choices agree.
@@ -27,7 +34,12 @@ def choice_entropy(inside: Fraction, n_inside: int, n_outside: int, order: int =
 
 
 def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: int) -> float:
-    """Return the entropy of a choice: a random one of several disjoint sets, then an element."""
+    """Return the entropy, in bits, of a two-step choice: first one of several disjoint sets, then
+    an element.
+
+    `logs` contains the binary logarithms of the probabilities of the sets. `entropies` contains the
+    entropy of the element, given each set.
+    """
     # entropies: entropies of a draw from each set, in bits.
     pairs = list(zip(logs, entropies, strict=True))
     if order == 1:
@@ -39,25 +51,29 @@ def mixture_entropy(logs: Iterable[float], entropies: Iterable[float], order: in
 
 @dataclass(frozen=True, eq=False)
 class ReportLaw:
-    """Probabilities of the kinds of reports: a matrix A times the frequencies of the categories.
+    """The distribution of a report, given the user's category.
 
-    A kind of report has one probability for users of the categories that it supports, and another
-    probability for all other users. The matrix A is given by two functions for products with A and
-    its transpose.
+    Reports with equal probabilities for all categories are one kind. The matrix A of shape
+    (n_kinds, d) contains the probability of each kind of report (row) for each category (column).
+    If f are the frequencies of the categories, ``A f`` are the probabilities of the kinds. In each
+    row there are only two probabilities: one for the categories that the report supports (counts in
+    favor of), and one for all other categories. So A is not stored. Two functions, `spread` and
+    `gather`, compute products with A and its transpose.
 
     Parameters
     ----------
     supported, unsupported : float or ndarray of shape (n_kinds,)
-        Probability of each kind of report, for a user whose category it supports, and for a user
-        whose category it does not support.
+        For each kind of report, its probability if the user has a category that it supports, and
+        its probability if the user has another category. A number is valid for all kinds.
     spread : callable
-        Maps weights of categories, of shape (d,), to the sum, for each kind, of the weights of the
-        categories that it supports.
+        ``spread(weights)`` accepts one weight per category, of shape (d,). It returns, for each
+        kind, the sum of the weights of the categories that this kind supports.
     gather : callable
-        Maps weights of kinds, of shape (n_kinds,), to the sum, for each category, of the weights of
-        the kinds that support it.
+        ``gather(weights)`` accepts one weight per kind, of shape (n_kinds,). It returns, for each
+        category, the sum of the weights of the kinds that support this category.
     kinds : callable, default=None
-        Maps reports to the numbers of their kinds. None if the reports are these numbers.
+        ``kinds(reports)`` returns the number of the kind of each report. None if the reports are
+        these numbers.
     matrix : ndarray of shape (n_kinds, d), default=None
         The matrix A, if it is available.
     takes_rows : bool, default=False
@@ -84,12 +100,12 @@ class ReportLaw:
         Returns
         -------
         ndarray of shape (..., n_kinds)
-            The sums.
+            For each row and each kind, the sum of the weights of the categories that it supports.
         """
         return self.spread(rows) if self.takes_rows else np.apply_along_axis(self.spread, -1, rows)
 
     def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the probability of each kind of report, A f.
+        """Return the probability of each kind of report, A f, for a user drawn at random.
 
         Parameters
         ----------
@@ -105,17 +121,17 @@ class ReportLaw:
         return self.unsupported * frequencies.sum() + support
 
     def products(self, columns: np.ndarray) -> np.ndarray:
-        """Return the products of A with several columns.
+        """Return the products of the matrix A with several vectors.
 
         Parameters
         ----------
         columns : ndarray of shape (d, n_columns)
-            The columns.
+            The vectors, one per column.
 
         Returns
         -------
         ndarray of shape (n_kinds, n_columns)
-            One product per column.
+            The products, one per column.
         """
         if self.matrix is not None:
             return self.matrix @ columns
@@ -123,7 +139,9 @@ class ReportLaw:
         return (columns.sum(axis=0)[:, None] * self.unsupported + support).T
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
-        """Return, for each category, the expected weight of the report of a user with it (A' w).
+        """Return, for each category, the expected weight of the report of a user who has it.
+
+        This is the product of the transpose of A with the weights.
 
         Parameters
         ----------
@@ -133,7 +151,7 @@ class ReportLaw:
         Returns
         -------
         ndarray of shape (d,)
-            One expectation per category.
+            The expected weights, one per category.
         """
         support = self.gather((self.supported - self.unsupported) * weights)
         return np.sum(self.unsupported * weights) + support
@@ -144,21 +162,21 @@ class ReportLaw:
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports.
+            Reports that the mechanism's `check_reports` has returned.
         n_categories : int
             The number d of categories.
 
         Returns
         -------
         ndarray of shape (n_kinds,)
-            int64.
+            The numbers of reports, int64.
         """
         kinds = reports if self.kinds is None else self.kinds(reports)
         return np.bincount(kinds, minlength=len(self.spread(np.zeros(n_categories))))
 
 
 class JointSupport(NamedTuple):
-    """Probability that a report supports both of two given categories.
+    """Probability that a report supports (counts in favor of) both of two given categories.
 
     Parameters
     ----------
@@ -175,15 +193,15 @@ class JointSupport(NamedTuple):
 def independent_support(
     p: Fraction, q: Fraction, counts: np.ndarray, n_repeats: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw, for each category, an independent number of supporting reports.
+    """Simulate, independently for each category, the number of reports that support it.
 
-    It is the sum of a binomial number of the m users who have the category, with probability p, and
-    of the n - m other users, with probability q.
+    Each of the m users who have the category sends a supporting report with probability p, and each
+    of the n - m other users with probability q. So the number is the sum of two binomial variables.
 
     Parameters
     ----------
     p, q : Fraction
-        Support probabilities.
+        Probability that a report supports the user's own category, and a given other category.
     counts : ndarray of shape (n_categories,)
         True number m of users of each category; n is their sum.
     n_repeats : int
@@ -194,7 +212,7 @@ def independent_support(
     Returns
     -------
     ndarray of shape (n_repeats, n_categories)
-        int64.
+        The numbers of supporting reports, int64.
     """
     shape = (n_repeats, len(counts))
     others = counts.sum() - counts
@@ -202,19 +220,22 @@ def independent_support(
 
 
 def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray:
-    """Return the distribution of a report's number of supported categories, if independent.
+    """Return the distribution of the number of categories that a report supports.
+
+    The report supports each category independently of the other categories.
 
     Parameters
     ----------
     p, q : Fraction
-        Support probabilities.
+        Probability that a report supports the user's own category, and a given other category.
     n_categories : int
         The number d of categories.
 
     Returns
     -------
     ndarray of shape (d + 1,)
-        Probabilities of 0 .. d: the distribution of Bernoulli(p) + Binomial(d - 1, q).
+        The probabilities that 0, 1, .. d categories are supported. This is the distribution of the
+        sum of a Bernoulli(p) variable and a Binomial(d - 1, q) variable.
     """
     from scipy.stats import binom  # slow to import, and rarely needed
 
@@ -223,12 +244,12 @@ def independent_sizes(p: Fraction, q: Fraction, n_categories: int) -> np.ndarray
 
 
 def count_bits(bits: np.ndarray) -> np.ndarray:
-    """Return the number of ones in each column.
+    """Return the number of ones in each column of an array of zeros and ones.
 
     Shapes: bits (n, d) -> (d,).
     bits: zeros and ones as bytes.
-    Sums of up to 255 bits fit in a byte, so most additions use bytes. Narrow rows are arranged side
-    by side, because each addition of two rows has a fixed cost.
+    Sums of up to 255 bits fit in a byte, so most additions use bytes. If rows are short, several
+    are joined to one long row, because each addition of two rows has a fixed cost.
     """
     d = bits.shape[1]
     n_beside = max(_WIDE // max(d, 1), 1)
@@ -241,7 +262,7 @@ def count_bits(bits: np.ndarray) -> np.ndarray:
 
 
 def fixed_support_size(size: int, n_categories: int) -> np.ndarray:
-    """Return the distribution of a report's number of supported categories, if it is constant.
+    """Return the distribution of the number of categories that a report supports, if it is fixed.
 
     Parameters
     ----------
@@ -253,7 +274,7 @@ def fixed_support_size(size: int, n_categories: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d + 1,)
-        Probabilities of 0 .. d.
+        The probabilities that 0, 1, .. d categories are supported: 1 for `size`, otherwise 0.
     """
     law = np.zeros(n_categories + 1)
     law[size] = 1.0

@@ -1,4 +1,4 @@
-"""Mechanisms that are given by a matrix: the probability of each report for each category."""
+"""Mechanisms that are defined by a matrix: the probability of each report for each category."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _MOST_KEPT = 32  # a bound on memory
 
 
 class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
-    """A user with code x reports y with the probability ``integers[y, x] / 2**64``.
+    """Mechanism that is defined by a matrix of probabilities of reports (called channel).
 
-    The possible reports y are called outputs. A report does not support a set of categories, so p
-    and q are undefined. A tally counts the reports of each output. The estimate decodes the counts
-    by least squares, and its noise is exact.
+    The possible reports are called outputs. A user whose category has the code x (its position in
+    the domain) reports the output y with probability ``integers[y, x] / 2**64``. The server counts
+    the reports of each output, and computes the estimated frequencies from these counts by least
+    squares. The covariance of the noise is exact. A report does not count in favor of a set of
+    categories, so the two probabilities p and q of other mechanisms are undefined.
 
     Parameters
     ----------
@@ -56,7 +58,10 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         is_matrix = integers.dtype == np.uint64 and integers.ndim == 2 and min(integers.shape) >= 2
         # The sum 2**64 of a column wraps to 0.
         if not is_matrix or not integers.all() or np.any(integers.sum(axis=0, dtype=np.uint64)):
-            raise ValueError("its channel is not a matrix with columns that sum to 2**64")
+            raise ValueError(
+                "The integers of a MatrixChannel must be a matrix of positive uint64 numbers, and "
+                "each column must sum to 2**64. Save the estimate again."
+            )
         vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
         MatrixChannel.__init__(self, integers)
 
@@ -66,7 +71,8 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def _epsilon(self) -> float:
-        """The maximum log ratio of the probabilities of an output under two codes."""
+        """The maximum of the log ratio of an output's probabilities, over all outputs and pairs of
+        categories."""
         ratios = self.integers.max(axis=1) / self.integers.min(axis=1)
         return float(np.log(ratios.max()))
 
@@ -91,13 +97,15 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @cached_property
     def probabilities(self) -> np.ndarray:
-        """The probability of each output (row) for each code (column): (m, n_categories)."""
+        """The probability of each output (row) for each category (column), of shape (m,
+        n_categories)."""
         return self.integers / float(PROBABILITY_UNIT)
 
     # -- reports ------------------------------------------------------------------------------
     @cached_property
     def _ends(self) -> np.ndarray:
-        """For each code, cumulative sums of the outputs' probabilities, without the last."""
+        """For each category (row), the cumulative sums of the outputs' probabilities, without the
+        last sum."""
         return np.cumsum(self.integers[:-1], axis=0, dtype=np.uint64).T.copy()
 
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
@@ -113,19 +121,22 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
     simulate_tallies = simulate
 
     def supports(self, reports: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return, for audits, whether each report is more probable than average for a code.
+        """Return, for each report and each category, whether the report is likely for the category.
+
+        Likely means that the report's probability exceeds the average over all categories. Audits
+        of epsilon use this method.
 
         Parameters
         ----------
         reports : ndarray of shape (n,)
             Reports.
         codes : ndarray of shape (n_codes,)
-            Categories.
+            Codes of the categories.
 
         Returns
         -------
         ndarray of shape (n, n_codes)
-            Booleans.
+            One boolean for each report (row) and each category (column).
         """
         chances = self.probabilities
         is_likelier = chances[:, codes] > chances.mean(axis=1, keepdims=True)
@@ -133,7 +144,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def report_law(self) -> ReportLaw:
-        """The probabilities of the outputs, as products with the matrix and its transpose."""
+        """The distribution of a report, for products with the matrix and its transpose."""
         chances = self.probabilities
         return ReportLaw(
             1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances
@@ -152,19 +163,26 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def decoding(self) -> np.ndarray:
-        """The matrix that maps proportions of outputs to estimates, (n_categories, m)."""
+        """The matrix that converts the proportions of the outputs to estimated frequencies.
+
+        Its shape is (n_categories, m).
+        """
         if self._decoding is None:
             raise ValueError(
-                "The outputs of this channel do not distinguish all categories. Choose a channel "
-                "with linearly independent columns."
+                "Frequencies cannot be estimated with this channel, because different frequencies "
+                "can cause the same distribution of outputs. Use a channel with linearly "
+                "independent columns."
             )
         return self._decoding
 
     @cached_property
     def support_of_each(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The p and q of each category if its row of `decoding` has two values; else None.
+        """The probabilities p and q of each category, if each row of `decoding` has only two
+        values; else None.
 
-        The outputs with the larger value then support the category.
+        An output then counts in favor of a category if it has the larger of the two values. p is
+        the probability of such an output for the users with this category, and q for all other
+        users.
         """
         low, high = (pick(self.decoding, axis=1)[:, None] for pick in (np.min, np.max))
         is_high = self.decoding > (low + high) / 2
@@ -181,7 +199,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         return np.stack([self.decoding @ share for share in shares]), noise
 
     def decode_each(self, reports: np.ndarray) -> np.ndarray:
-        """Return, for each report, the estimate from this report alone.
+        """Return, for each report, the frequencies that are estimated from this single report.
 
         Parameters
         ----------
@@ -191,28 +209,33 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
         Returns
         -------
         ndarray of shape (n, n_categories)
-            Each row is an unbiased estimate of the indicator (0 or 1) of the user's category.
+            The estimated frequencies, one row per report. Each row is an unbiased estimate of the
+            vector with a 1 for the user's category and 0 for the other categories.
         """
         return self.decoding.T[reports]
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that one report can add to n * (sum of the estimates of some categories).
+        """Return the maximum contribution of one report to a sum of estimated frequencies, times n.
+
+        The sum is over the estimated frequencies of some categories, from n reports. The result is
+        the maximum over all reports and all sets of `n_targets` categories.
 
         Parameters
         ----------
         n_targets : int
-            Number of categories in the sum; the worst choice of categories is assumed.
+            Number of categories in the sum.
 
         Returns
         -------
         float
-            The largest sum of `n_targets` entries of a column of `decoding`.
+            The maximum, which is the largest sum of `n_targets` entries of a column of `decoding`.
         """
         return float(np.sort(self.decoding, axis=0)[-n_targets:].sum(axis=0).max())
 
     @cached_property
     def _pair_moments(self) -> np.ndarray:
-        """n times the variance of each category's estimate if all users have one category."""
+        """n times the variance of each category's estimate (row) if all users have one category
+        (column)."""
         return self.decoding**2 @ self.probabilities - np.eye(self.n_categories)
 
     @property
@@ -254,7 +277,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
 
 def kept_channel(key: bytes, integers: Callable[[], np.ndarray]) -> MatrixChannel:
-    """Return the channel with this cache key; it is computed once per process."""
+    """Return the channel from the cache. If the key is new, make the channel from `integers()`."""
     if key not in _KEPT:
         channel = MatrixChannel(integers())
         channel._key = key
@@ -269,19 +292,19 @@ def _keep(key: bytes, channel: MatrixChannel) -> None:
 
 
 def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
-    """Round probabilities to multiples of 2**-64, so that the channel satisfies epsilon exactly.
+    """Round probabilities to integers over 2**64, such that epsilon is satisfied exactly.
 
-    The smallest entry of a row is rounded down, and no other entry may exceed exp(epsilon) times
-    it. If a column then does not sum to 2**64, the difference is spread over entries that have
-    room, starting with entries that are at neither bound.
+    In each row, the smallest entry is rounded down, and all other entries are limited to
+    exp(epsilon) times this entry. If a column then does not sum to 2**64, its entries are changed
+    within their limits. Entries that are at neither limit are changed first.
 
     Parameters
     ----------
     probabilities : ndarray of shape (m, d)
         Probability of each output given each input; columns sum to 1.
     epsilon : float
-        Privacy budget. The logarithms of the ratios of `probabilities` in a row may exceed it by
-        1e-9 because of rounding errors.
+        Privacy budget. The log ratio of two probabilities in a row may exceed it by 1e-9, because
+        of rounding errors.
 
     Returns
     -------
@@ -291,9 +314,10 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the columns are not probabilities, if the matrix needs a larger epsilon, or if all
-        integers that satisfy epsilon differ from it by more than .01. Near ``epsilon=44``, a matrix
-        with certain and very rare outputs needs a finer unit than 2**-64.
+        If a column does not contain positive probabilities with sum 1, if the matrix needs a larger
+        epsilon, or if every matrix of such integers differs from `probabilities` by more than 0.01.
+        The latter may happen near ``epsilon=44``, because some outputs are then so rare that their
+        probabilities are far below 2**-64.
     """
     _refuse_none(probabilities, 1, 1e-9, epsilon)
     bound = exp_lower_bound(epsilon)
@@ -312,7 +336,8 @@ def integer_channel(probabilities: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
-    """Change integers within their bounds `low` and `high` so that their sum is 2**64."""
+    """Change integers such that their sum is 2**64. Each integer stays between its `low` and its
+    `high`."""
     lacking = PROBABILITY_UNIT - sum(entries)
     ends = high if lacking > 0 else low
     rooms = [end - x for end, x in zip(ends, entries, strict=True)]
@@ -328,7 +353,7 @@ def _with_sum(entries: list[int], low: list[int], high: list[int]) -> list[int]:
 
 
 def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.ndarray:
-    """Check a user's matrix of probabilities, and return it as integers over 2**64.
+    """Check a matrix of probabilities that a user has passed, and return it as integers over 2**64.
 
     Shapes: array (m, n_categories) -> (m, n_categories).
     array: probabilities, or integers over 2**64.
@@ -345,7 +370,11 @@ def check_channel(array: ArrayLike, n_categories: int, epsilon: float) -> np.nda
 
 
 def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> None:
-    """Raise ValueError unless columns sum to 1 (in this unit) and the matrix satisfies epsilon."""
+    """Raise ValueError unless each column sums to 1 and the matrix satisfies epsilon.
+
+    `law` contains the probabilities in units of 1 / `unit`. `slack` is the tolerance for rounding
+    errors.
+    """
     if not np.all((law > 0) & (law <= unit)):
         expectation = "probabilities above 0" if unit == 1 else "integers from 1 to 2**64 - 1"
         raise ValueError(f"expected {expectation}, got values from {law.min()} to {law.max()}")
@@ -360,6 +389,6 @@ def _refuse_none(law: np.ndarray, unit: int, slack: float, epsilon: float) -> No
     if ratio > bound:
         lowest = math.log(ratio.numerator) - math.log(ratio.denominator)
         raise ValueError(
-            f"the channel has an epsilon of {lowest:.10g}, more than {epsilon:g}, because of two "
-            f"probabilities of output {row}"
+            f"the matrix has an epsilon of {lowest:.10g}, more than {epsilon:g}, because of the "
+            f"largest and the smallest probability of output {row}"
         )

@@ -1,9 +1,10 @@
-"""The mechanism that estimates a mean, with small variance found by linear programming.
+"""The mechanism that estimates a mean. Linear programming minimizes its variance.
 
-Numbers are scaled to [-1, 1]. The channel has 33 or 65 inputs, and a number between two inputs is
-rounded to one of them at random. The rounding preserves epsilon, because the distribution of the
-reports is a mixture of two distributions. It also preserves the mean, and adds at most a quarter of
-the squared step to the variance.
+Numbers are scaled to [-1, 1]. The mechanism is a matrix of probabilities of outputs (reports) for
+33 or 65 equidistant numbers, called inputs. A number between two inputs is rounded to one of them
+at random. The rounding preserves epsilon, because the distribution of the reports is a mixture of
+two distributions. It also preserves the mean, and adds at most a quarter of the squared step to the
+variance.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ _BEGIN = 4
 
 
 class MeanTable(NamedTuple):
-    """Output probabilities for each input in [-1, 1], and output values whose mean is the input."""
+    """The probabilities of the outputs for each input in [-1, 1], and the value of each output.
+
+    The expected value of the output is the input.
+    """
 
     rows: list[list[int]]  # the probability of each output under each input, in units of 2**-64
     values: list[Fraction]  # the number that each output represents
@@ -49,7 +53,10 @@ class MeanTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def mean_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Return the table for a budget, from package data or by solving the linear program."""
+    """Return the table of probabilities for this epsilon and this `worst_case`.
+
+    Common tables are stored in the package. Others are computed by linear programming.
+    """
     # Below 0.2 the channel has two outputs [1]_; its worst variance is less than 1 % above the
     # optimum there. Above 8, the channel of 8 is used.
     # [1] J. C. Duchi, M. I. Jordan, M. J. Wainwright, "Minimax optimal procedures for locally
@@ -67,13 +74,17 @@ def mean_table(epsilon: float, worst_case: float) -> MeanTable:
 
 
 def _mirrored(half: list[list[int]], outputs: list[int], scale: int) -> MeanTable:
-    """Return the table for all inputs from its half for inputs >= 0, by symmetry."""
+    """Return the table for all inputs, given the probabilities for the inputs >= 0.
+
+    The table is symmetric. The output with the number k has the value k / scale.
+    """
     rows = [row[::-1] for row in half[:0:-1]] + half
     return MeanTable(rows, [Fraction(k, scale) for k in outputs])
 
 
 def _two_outputs(epsilon: float) -> MeanTable:
-    """Return the table with two outputs, whose probabilities are linear in the input."""
+    """Return the table of a mechanism with two outputs, whose probabilities are linear in the
+    input."""
     ratio = exp_lower_bound(epsilon)
     unit = int(PROBABILITY_UNIT // 2 * (ratio - 1) / (ratio + 1)) // _HALF
     middle = PROBABILITY_UNIT // 2
@@ -83,7 +94,8 @@ def _two_outputs(epsilon: float) -> MeanTable:
 
 
 def solved_table(epsilon: float, worst_case: float) -> MeanTable:
-    """Solve the linear program, and round its solution to an exactly private, unbiased table."""
+    """Compute a table by linear programming, and round it so that it is exactly private and
+    unbiased."""
     # The first program minimizes the worst variance t over the inputs x = i / half. Each row of
     # probabilities sums to 1, has the mean x and a second moment of at most `t + x**2`, and is
     # between z and exp(epsilon) z, where z has one entry for each output. A second program allows
@@ -109,7 +121,12 @@ def solved_table(epsilon: float, worst_case: float) -> MeanTable:
 def _programme(
     values: np.ndarray, growth: float, half: int, worst_case: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve one linear program: probabilities (half + 1, m) and each output's lower bound (m,)."""
+    """Solve one linear program for the inputs >= 0.
+
+    Return the probabilities of the m outputs for each input, of shape (half + 1, m), and the
+    minimum probability of each output over all inputs, of shape (m,). `growth` is the maximum ratio
+    of two probabilities of an output.
+    """
     m = len(values)
     n = half + 1
     inputs = np.arange(n) / half
@@ -142,22 +159,33 @@ def _programme(
 
 
 def _mirror_pairs(m: int) -> np.ndarray:
-    """Return the (m, n_pairs) indicator of the pair of each output with its mirror image."""
+    """Return a matrix of shape (m, n_pairs): 1 if the output (row) belongs to the pair (column),
+    else 0.
+
+    A pair consists of an output and its mirror image.
+    """
     return np.eye((m + 1) // 2)[np.minimum(np.arange(m), np.arange(m)[::-1])]
 
 
 def _input_weights(n: int) -> np.ndarray:
-    """Return the share of users at each of n equidistant inputs if numbers are uniform."""
+    """Return the proportion of users at each of n equidistant inputs, if numbers are uniform.
+
+    Numbers are rounded to the adjacent inputs at random.
+    """
     return np.r_[0.5, np.ones(n - 2), 0.5] / (n - 1)
 
 
 def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
-    """Minimize a linear cost with SciPy's `linprog`, whose arguments are the limits."""
+    """Minimize a linear cost function under linear constraints, and return the solution.
+
+    `limits` are the further positional arguments of SciPy's `linprog`.
+    """
     precise = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     result = linprog(cost, *limits, method="highs", options=precise)
     if result.status != 0:
         raise ArithmeticError(
-            f"LocalMean found no channel: {result.message} Choose another epsilon."
+            f"LocalMean cannot compute its mechanism by linear programming: {result.message} Use "
+            "another epsilon."
         )
     return np.asarray(result.x)
 
@@ -165,7 +193,11 @@ def _solved(cost: np.ndarray, *limits: Any) -> np.ndarray:
 def _exact_row(
     chances: list[float], outputs: list[int], moment: int, least: list[int], most: list[int]
 ) -> list[int]:
-    """Round probabilities to integers within bounds, with sum 2**64 and exactly this moment."""
+    """Round the probabilities of the outputs, given one input, to integers over 2**64.
+
+    Their sum is 2**64, their sum weighted with `outputs` is `moment`, and each integer is between
+    its minimum (`least`) and its maximum (`most`).
+    """
     bounds = list(zip(least, most, strict=True))
     row = [
         min(max(round(p * PROBABILITY_UNIT), a), b)
@@ -187,14 +219,18 @@ def _exact_row(
         row[a], row[b] = row[a] - moved, row[b] + moved
     is_within = all(a <= x <= b for x, (a, b) in zip(row, bounds, strict=True))
     if lacking() or sum(row) != PROBABILITY_UNIT or not is_within:
-        raise ArithmeticError("LocalMean cannot round its channel. Choose another epsilon.")
+        raise ArithmeticError(
+            "LocalMean cannot round the probabilities of its mechanism to integers over 2**64. Use "
+            "another epsilon."
+        )
     return row
 
 
 class MeanMechanism(MatrixChannel):
-    """The mechanism for numbers on a grid.
+    """Mechanism of :class:`LocalMean`, for numbers on a grid that are scaled to [-1, 1].
 
-    Each report has a value, and the average of these values estimates the mean of the numbers.
+    Each report (output) has a value, and the average of these values is an unbiased estimate of the
+    mean of the users' numbers.
     """
 
     # The channel has few inputs, and a number between two inputs is rounded to one at random.
@@ -232,7 +268,7 @@ class MeanMechanism(MatrixChannel):
         return np.linspace(-1, 1, self.n_categories)
 
     def variance(self, numbers: np.ndarray) -> np.ndarray:
-        """Return, for each true number, the variance of the value of its report.
+        """Return, for each true number of a user, the variance of the value of the report.
 
         Shapes: numbers (n,) -> (n,).
         """
@@ -241,7 +277,11 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def variance_estimates(self) -> np.ndarray:
-        """For each output, an estimate of its variance that is not too small on average."""
+        """For each output, a score, of shape (m,). The mean score estimates the variance of a
+        report's value.
+
+        For every number of a user, the expected score is at least this variance.
+        """
         # Between two inputs, the mean of the estimate is a straight line. The variance is at most
         # the line between the variances at the inputs, plus a quarter of the squared step. So at
         # the inputs the mean must exceed the variance by this amount, but by little, and the
@@ -267,7 +307,8 @@ class MeanMechanism(MatrixChannel):
         return worst * (pairs @ solution[:-2])
 
     def mean_variance(self, tallies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Estimate the mean variance of the values of reports, from their tallies.
+        """Estimate the mean variance of the values of reports, from the numbers of reports of each
+        output.
 
         Shapes: tallies (n_rows, m), sizes (n_rows,) -> (n_rows,).
         """
@@ -277,10 +318,11 @@ class MeanMechanism(MatrixChannel):
 
     @cached_property
     def squares(self) -> np.ndarray | None:
-        """For each output, an unbiased estimate of the user's squared number; else None.
+        """For each output, an unbiased estimate of the square of the user's number. None if there
+        is none.
 
-        If numbers are uniform, no unbiased estimate has a smaller variance. None for two outputs,
-        because then there is no unbiased estimate.
+        If numbers are uniform, no unbiased estimate has a smaller variance. If there are only two
+        outputs, no unbiased estimate exists.
         """
         # Between two inputs the mean of the estimate is a straight line, which exceeds the square
         # by a sixth of the squared step on average.
@@ -292,11 +334,12 @@ class MeanMechanism(MatrixChannel):
         return estimates - (x[1] - x[0]) ** 2 / 6 if is_exact else None
 
     def largest_weight(self, n_targets: int) -> float:
-        """Return the most that one report adds to n * mean, if numbers are scaled to [0, 1]."""
+        """Return the maximum contribution of one report to n times the mean, if numbers are in [0,
+        1]."""
         return float(1 + self.values.max()) / 2
 
     @property
     def worst_variance(self) -> float:
-        """The variance of the value of one report for the number at which it is largest."""
+        """The maximum, over all numbers of a user, of the variance of the value of one report."""
         # Between two inputs the variance is a parabola, with the maximum at an input or half-way.
         return float(self.variance(np.linspace(-1, 1, 32 * self.n_categories - 31)).max())

@@ -1,8 +1,9 @@
-"""Base class of mechanisms: a client randomizes codes to reports, and a server adds up reports.
+"""Base class of mechanisms: a client randomizes a code to a report, and a server counts reports.
 
-A mechanism is independent of scikit-learn and of the names of the values. It is immutable, so
-clients, servers and threads can share it. Its probabilities are the rationals over 2**64 that its
-random bits realize, so its epsilon can be proved by enumeration.
+A code is an integer that stands for a user's value. A mechanism is independent of scikit-learn and
+of the names of the values. It is immutable, so clients, servers and threads can share it. Its
+probabilities are integers over 2**64, and its random bits realize them exactly, so its epsilon can
+be proved by enumeration.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def are_below(reports: np.ndarray, n_values: int) -> bool:
 
 
 def bit_width(n_values: int) -> int:
-    """Return the number of bits that an integer in ``range(n_values)`` needs.
+    """Return the number of bits that are needed to write an integer in ``range(n_values)``.
 
     Parameters
     ----------
@@ -45,14 +46,14 @@ def bit_width(n_values: int) -> int:
 
 
 def require_reports(condition: object, expectation: str, reports: np.ndarray) -> None:
-    """Raise ValueError, with the expected and the received form of reports, if a check fails.
+    """Raise ValueError if a condition is false. The message states the expected and received form.
 
     Parameters
     ----------
     condition : bool
         Whether the reports are as expected.
     expectation : str
-        The expected form of the reports; it follows the word "expected" in the message.
+        The expected form of the reports. In the message it follows the word "expected".
     reports : ndarray
         The reports that were received.
 
@@ -71,8 +72,9 @@ def require_reports(condition: object, expectation: str, reports: np.ndarray) ->
 def counted_by_group(
     codes: np.ndarray, groups: np.ndarray, n_codes: int
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group that occurs, with the number of its users for each code.
+    """Yield each group that occurs, with the number of occurrences of each code in this group.
 
+    `groups` contains the group of each code.
     Shapes: codes (n,), groups (n,) -> (n_codes,).
     """
     if not groups.size:
@@ -86,17 +88,18 @@ def counted_by_group(
 
 
 class ReportField(NamedTuple):
-    """Description of a column in which files store reports, or a part of each report.
+    """Description of a column of a file, in which reports or parts of reports are stored.
 
     Parameters
     ----------
     name : str
         Name of the column.
     n_values : int
-        Number of values that an integer in this column can have.
+        Number of possible values of an integer in this column: it is in ``range(n_values)``.
     width : int, default=None
-        Number of integers that a report has in this column. If None, there is one, and reports have
-        shape (n,). Files pack several bits, and store several bytes (of 256 values) unchanged.
+        Number of integers that a report has in this column. If None, there is one, and an array of
+        reports has shape (n,). If `n_values` is 2, files pack eight integers into a byte. If it is
+        256, files store each integer as a byte.
     """
 
     name: str
@@ -105,27 +108,32 @@ class ReportField(NamedTuple):
 
 
 class PublicPart(NamedTuple):
-    """The part of reports that is independent of the user's value, such as a hash function.
+    """The part of a report that is independent of the user's value, such as a hash function.
 
     Parameters
     ----------
     of_reports : callable
-        Returns the part of each report, as integers of shape (n,).
+        ``of_reports(reports)`` returns the public part of each report, as integers of shape (n,).
     n_values : int
-        Number of values of the part.
+        Number of possible values of the public part: it is in ``range(n_values)``.
     shares : ndarray of shape (n_values,) or None
-        Probabilities of the values of the part. If None, all are equally likely.
+        Probability of each value of the public part. If None, all values are equally likely.
     n_draws : int or None
-        The part is computed from a uniform integer in ``range(n_draws)``. If None, use `n_values`.
+        The public part is computed from a uniform integer in ``range(n_draws)``. If None,
+        ``range(n_values)`` is used.
     of_draws : callable or None
-        Maps such integers, of shape (n,), to parts. If None, the integers are the parts.
+        ``of_draws(integers)`` converts such uniform integers, of shape (n,), to public parts. If
+        None, the integers are the public parts.
     privatize : callable or None
-        Makes reports from codes of shape (n,), parts of shape (n,) and random bits. It must satisfy
-        epsilon for every part. If None, a collector cannot assign parts to clients.
+        ``privatize(codes, parts, coins)`` randomizes codes of shape (n,) to reports that have the
+        given public parts of shape (n,). It must satisfy epsilon for every public part. If None, a
+        collector cannot assign public parts to clients.
     collisions : callable or None
-        Accepts the number of reports of each part, of shape (n_values,). For some classes of pairs
-        of categories, it returns the number of reports that support both or neither of a pair for
-        any answer, and the probability of this number. None if this is unknown.
+        ``collisions(counts)`` accepts the number of reports with each public part, of shape
+        (n_values,). It returns two values for some pairs of categories. The first is the number of
+        reports whose public part cannot distinguish the two categories (such as a hash function
+        that maps both to the same value). The second is the probability of such a public part. None
+        if this is unknown.
     """
 
     of_reports: Callable[[np.ndarray], np.ndarray]
@@ -142,24 +150,25 @@ class PublicPart(NamedTuple):
         Parameters
         ----------
         uniform : callable
-            Maps an integer m to n uniform integers in ``range(m)``.
+            ``uniform(m)`` draws n uniform integers in ``range(m)``.
 
         Returns
         -------
         ndarray of shape (n,)
-            int64.
+            The public parts, int64.
         """
         draws = uniform(self.n_values if self.n_draws is None else self.n_draws)
         return draws if self.of_draws is None else self.of_draws(draws)
 
 
 class Mechanism(Uncached, ABC):
-    """Base class of mechanisms, which randomize codes to reports and add up reports to tallies.
+    """Base class of mechanisms, which randomize codes to reports and count reports.
 
-    A code is the number of a user's value in the domain. A tally is a vector of counts. All
-    functions that collect or store reports use only this interface. Subclasses compute an estimate
-    from the tallies: :class:`Channel` estimates frequencies, and other mechanisms may estimate
-    other quantities.
+    A code is the integer that stands for a user's value (its position in the domain). The server
+    summarizes reports in a tally, a vector of counts; the tallies of two batches can be added. All
+    functions that collect or store reports use only the methods of this class. Subclasses compute
+    an estimate from the tallies: :class:`Channel` estimates frequencies, and other mechanisms may
+    estimate other quantities.
     """
 
     #: The approximate number of bytes of memory for processing one report. It determines how many
@@ -173,54 +182,57 @@ class Mechanism(Uncached, ABC):
     # -- the configuration of clients and servers ---------------------------------------------
     @property
     def configuration(self) -> dict[str, Any]:
-        """The numbers and texts that clients and servers must share, in addition to the domain."""
+        """Numbers and texts, in addition to the domain, on which clients and servers must agree."""
         return {}
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The columns of files that store reports; if empty, they store 64-bit integers."""
+        """Descriptions of the columns in which files store reports.
+
+        If there are none, reports are stored in a column of 64-bit integers.
+        """
         return ()
 
     @property
     def client_parameters(self) -> dict[str, Any] | None:
-        """The parameters for clients in other languages; None if these have no such mechanism.
+        """Parameters for clients in other programming languages, as a dict of numbers and texts.
 
-        They are numbers and texts: the `kind` of mechanism, and the parameters that the
-        documentation of the client format lists for this kind. Probabilities are integers over
-        2**64.
+        The dict contains the `kind` of the mechanism, and the parameters that the documentation of
+        the client format lists for this kind. Probabilities are integers over 2**64. None if
+        clients in other languages do not support this mechanism.
         """
         return None
 
     @property
     def older_fields(self) -> tuple[ReportField, ...]:
-        """The columns of an older form of these reports in files; empty if there is none.
+        """Descriptions of the columns of an older form of the reports, if there is one.
 
-        `check_reports` converts that form to the form of `report_fields`. The two forms must have
-        different numbers of integers, so that the number identifies the form. The configuration
-        that clients and servers share describes the older form.
+        `check_reports` converts the older form to the form of `report_fields`. The two forms must
+        have different numbers of integers per report, so that this number identifies the form. The
+        configuration that clients and servers share describes the older form.
         """
         return ()
 
     @property
     def is_informative(self) -> bool:
-        """Whether reports depend on users' values; False if epsilon is extremely small."""
+        """Whether reports depend on users' values. It is False if epsilon is extremely small."""
         return True
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of a report."""
+        """Number of bits that are needed to write a report."""
         if not self.report_fields:
             return 64
         return sum(bit_width(field.n_values) * (field.width or 1) for field in self.report_fields)
 
     @abstractmethod
     def report_entropy(self, order: int = 1) -> float:
-        """Return a lower bound on the entropy of a report in bits, for any value of the user.
+        """Return a lower bound, in bits, on the entropy of a report, for any value of the user.
 
-        No format stores honest reports in fewer bits than their entropy. So a reader can refuse a
-        file that claims too many reports before it counts any. Two honest reports are equal with a
-        probability of at most 2 to the minus collision entropy, for any two values. So a server can
-        distinguish a copy of a batch from a batch that is equal by chance.
+        Shannon's entropy is the minimum number of bits that a file needs per report. So a server
+        can refuse a file that claims to contain more reports than fit in its size. If the collision
+        entropy is H, two reports are equal with probability at most 2**-H, for any two values. So a
+        server can distinguish a copy of a batch from a batch that is equal by chance.
 
         Parameters
         ----------
@@ -230,43 +242,45 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         float
-            The entropy or a lower bound. With 0, readers cannot refuse files with impossible
-            numbers of reports, and copies of batches are not detected.
+            The entropy or a lower bound. If it is 0, servers neither refuse files with impossible
+            numbers of reports nor detect copies of batches.
         """
 
     # -- on the client ------------------------------------------------------------------------
     @abstractmethod
     def privatize(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomize the code of each user; no other method uses users' values.
+        """Randomize the code of each user to a report. No other method uses users' values.
 
-        The random bits that are drawn must not depend on the codes, so that in a seeded run the
-        random bits of a user do not depend on the other users' values.
+        The number of random bits that are drawn must not depend on the codes. So in a simulation
+        with a seed, the random bits of a user do not depend on the other users' values.
 
         Parameters
         ----------
         codes : ndarray with the users as first axis
-            Values in the encoding of the domain: usually category codes of shape (n,).
+            The users' values as the domain encodes them: usually the positions of categories in the
+            domain, of shape (n,).
         coins : Coins
             The only source of randomness.
 
         Returns
         -------
         ndarray of shape (n,) or (n, width)
-            Integer reports.
+            The reports, which are integers or rows of integers.
         """
 
     def draw(self, codes: np.ndarray, coins: Coins) -> np.ndarray:
-        """Randomize codes in any form that `tally` accepts, which may differ from reports.
+        """Randomize codes like `privatize`, for the server in a simulation.
 
-        If it is faster for a mechanism, `draw` returns an array of booleans, one row per user,
-        instead of reports. This form never leaves the process.
+        The result need not be reports, but must be an array that `tally` accepts. A mechanism may
+        return another form than reports (such as booleans, one row per user) if this is faster.
+        This form is never stored or sent.
 
         Parameters
         ----------
         codes : ndarray with the users as first axis
-            As for `privatize`.
+            The users' values, as for `privatize`.
         coins : Coins
-            As for `privatize`, which draws the same random bits.
+            The only source of randomness. `draw` and `privatize` draw the same random bits.
 
         Returns
         -------
@@ -277,13 +291,16 @@ class Mechanism(Uncached, ABC):
 
     @property
     def public_part(self) -> PublicPart | None:
-        """The part of reports that does not depend on values, such as a hash function."""
+        """The part of a report that does not depend on the user's value, such as a hash function.
+
+        None if there is no such part.
+        """
         return None
 
     # -- on the server ------------------------------------------------------------------------
     @abstractmethod
     def check_reports(self, reports: np.ndarray) -> np.ndarray:
-        """Raise ValueError for invalid reports, and convert valid reports to the usual form.
+        """Raise ValueError if a report is not valid; otherwise return the reports in usual form.
 
         Parameters
         ----------
@@ -298,12 +315,13 @@ class Mechanism(Uncached, ABC):
         Raises
         ------
         ValueError
-            If a report is not valid. The message states the expected form, see :func:`expect`.
+            If a report is not valid. The message states the expected form, as the function
+            `require_reports` does.
         """
 
     @abstractmethod
     def tally(self, reports: np.ndarray) -> np.ndarray:
-        """Add up reports to a tally, a vector of counts.
+        """Count reports, and return the vector of counts, which is called tally.
 
         Parameters
         ----------
@@ -313,13 +331,14 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         ndarray of shape (tally_size,)
-            int64. The sum of the tallies of two batches is the tally of all their reports.
+            The tally, int64. The tallies of two batches can be added: the sum is the tally of all
+            their reports.
         """
 
     def tally_each(
         self, reports: np.ndarray, groups: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Add up the reports of each of several groups.
+        """Count the reports of each group, and yield the groups with their tallies.
 
         Parameters
         ----------
@@ -331,7 +350,7 @@ class Mechanism(Uncached, ABC):
         Yields
         ------
         (int, ndarray of shape (tally_size,))
-            Each group that has reports, with its tally.
+            A group that has reports, and the tally of its reports.
         """
         for group, rows in rows_by_group(groups):
             yield group, self.tally(reports[rows])
@@ -339,34 +358,35 @@ class Mechanism(Uncached, ABC):
     @property
     @abstractmethod
     def tally_size(self) -> int:
-        """Number of counts in a tally."""
+        """Number of counts in a tally, the vector that `tally` returns."""
 
     @property
     def tally_sum(self) -> int | None:
-        """Sum of the counts in the tally of one report, if all reports have the same; else None."""
+        """Sum of the counts in the tally of a single report. None if reports differ in it."""
         return None
 
     def check_tallies(self, tallies: np.ndarray, sizes: np.ndarray) -> None:
-        """Raise ValueError if sums of tallies cannot come from these numbers of reports.
+        """Raise ValueError if tallies cannot be the counts of the given numbers of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of results of `tally`, int64.
+            Each row is the result of `tally` for one group of reports, or a sum of such results,
+            int64.
         sizes : ndarray of shape (m,)
-            Number of reports in each sum, int64.
+            Number of reports that were counted in each row, int64.
 
         Raises
         ------
         ValueError
-            If a row cannot be a sum of the tallies of so many reports. The message states the
-            reason. By default, counts must not be negative, must be 0 if there are no reports, and
-            must add up to `tally_sum` per report.
+            By default, if a count is negative, if a row without reports has a count above 0, or if
+            the counts of a row do not add up to `tally_sum` times its number of reports. Subclasses
+            may check more. The message states the reason.
         """
         if tallies.min(initial=0) < 0:
-            raise ValueError(f"one of its counts is {tallies.min()}, expected no negative count")
+            raise ValueError(f"a count of reports is {tallies.min()}, expected no negative count")
         if tallies[sizes == 0].any():
-            raise ValueError("it has counts without reports")
+            raise ValueError("a count of reports is above 0, but the number of reports is 0")
         if self.tally_sum is None:
             return
         expected = self.tally_sum * sizes
@@ -374,12 +394,13 @@ class Mechanism(Uncached, ABC):
         about = tallies.sum(axis=1, dtype=float)
         if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
             raise ValueError(
-                f"its counts add up to {about.sum():.0f}, expected {expected.sum()}, because the "
-                f"counts of each of its {sizes.sum()} reports add up to {self.tally_sum}"
+                f"the counts of reports add up to {about.sum():.0f}, expected {expected.sum()}, "
+                f"because the counts of each of the {sizes.sum()} reports add up to "
+                f"{self.tally_sum}"
             )
 
     def decode_operations(self, n_samples: int) -> int:
-        """Return about how many operations are needed to compute estimates from reports.
+        """Return approximately how many operations compute the estimate from reports.
 
         Parameters
         ----------
@@ -389,7 +410,7 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         int
-            By default, one operation for each report.
+            By default, the number of reports.
         """
         return n_samples
 
@@ -399,22 +420,23 @@ class Mechanism(Uncached, ABC):
         Parameters
         ----------
         tallies : ndarray of shape (m, tally_size)
-            Sums of results of `tally`.
+            Each row is the result of `tally` for one group of reports, or a sum of such results.
 
         Returns
         -------
         ndarray of shape (m, any)
-            By default, the tallies themselves.
+            The counts of each group. By default, the tallies themselves.
         """
         return tallies
 
     def as_reports(self, reports: ArrayLike) -> np.ndarray:
-        """Check reports in any container, and return them in the form that `privatize` returns.
+        """Check reports, and convert them to the form that `privatize` returns.
 
         Parameters
         ----------
         reports : array-like with the users as first axis
-            Integers, or whole numbers from a container without integers.
+            The reports as a list, an array or a data frame. The numbers must be integers, or floats
+            without a fractional part.
 
         Returns
         -------
@@ -437,25 +459,29 @@ class Mechanism(Uncached, ABC):
         return self.check_reports(array)
 
     def unlikely_total(self, reports: np.ndarray, rate: float) -> tuple[str, float]:
-        """Test statistically whether reports come from another mechanism, such as another epsilon.
+        """Test statistically whether reports come from a mechanism with another epsilon.
 
         Parameters
         ----------
         reports : ndarray of shape (n,) or (n, width)
-            Checked reports, each from a different user.
+            Reports that `check_reports` has returned, each from a different user.
         rate : float
-            The maximum probability that honest reports fail the test, for any values.
+            Maximum probability that the test fails although all reports come from this mechanism,
+            for any values of the users.
 
         Returns
         -------
         (str, float)
-            A text that describes the expected reports if the test fails, and "" if it passes (the
-            default). Then the minimum share of fake reports that would explain the difference.
+            If the test fails, a text that describes the expected reports, and the minimum
+            proportion of fake reports that can explain the difference. If it passes, "" and 0. By
+            default, the test always passes.
         """
         return "", 0.0
 
     def settle(self, oracle: Any, domain: Any) -> bool:
-        """Check that a mechanism from a file belongs to an oracle, and complete its attributes.
+        """Return whether this mechanism, which was read from a file, belongs to an oracle.
+
+        If it does, the attributes that the file does not contain are added.
 
         Parameters
         ----------
@@ -467,37 +493,40 @@ class Mechanism(Uncached, ABC):
         Returns
         -------
         bool
-            Whether the mechanism belongs to the oracle; by default True. A subclass that can
-            construct the oracle's mechanism fast compares the two, and copies its attributes if
-            they are equal.
+            Whether the mechanism belongs to the oracle; by default True. A subclass may construct
+            the oracle's mechanism, compare it with this one, and copy its attributes.
         """
         return True
 
     def for_enumeration(self) -> Mechanism:
-        """Return a mechanism whose outcomes a test can enumerate, with the same use of random bits.
+        """Return a similar mechanism with few outcomes, so that a test can enumerate all of them.
+
+        It uses random bits in the same way.
 
         Returns
         -------
         Mechanism
-            The mechanism itself, unless it draws from a space that is too large to be listed.
+            The mechanism itself, unless it draws from too many possible numbers.
         """
         return self
 
     # -- as a value ---------------------------------------------------------------------------
     def __eq__(self, other: object) -> bool:
-        """Return whether reports of the two mechanisms can be added up."""
+        """Return whether the two mechanisms are equal, so that their reports can be counted
+        together."""
         return isinstance(other, Mechanism) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash((type(self), self.report_fields))
 
     def _identity(self) -> tuple:
-        """Return a key that is equal for two mechanisms if and only if they are the same."""
+        """Return a tuple that is equal for two mechanisms if and only if they are equal."""
         return type(self), self.configuration, self.report_fields
 
 
 class NumberReports(Mechanism):
-    """Base class of mechanisms whose report is one number; a tally counts each number."""
+    """Base class of mechanisms whose report is one integer. A tally counts the reports of each
+    integer."""
 
     #: Number of different reports.
     n_reports: int
@@ -545,11 +574,12 @@ def privatize(
     for_sums: bool = False,
     parts: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Randomize the codes of users, whose positions in the collection are first, first + 1, ..
+    """Randomize the codes of users to reports.
 
-    Shapes: parts (n,).
-    for_sums: whether the reports are only passed to `tally`, see `Mechanism.draw`.
-    parts: the public part of each report, if the collector assigns it.
+    The users have the positions first, first + 1, .. in the collection; with a seed, the random
+    bits of a user depend on the position. If `for_sums` is True, the result is only for `tally`,
+    see `Mechanism.draw`. `parts`, of shape (n,), contains the public part of each report (such as a
+    hash function), if the collector assigns it.
     """
     # In a seeded run the users of a block share a stream, and each block is drawn whole. So the
     # random bits of a user depend only on the seed and on the user's position.
@@ -584,7 +614,8 @@ def _seeded(
 
 
 def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
-    """Concatenate pieces with n rows in total, and free each piece after it was copied."""
+    """Concatenate arrays with n rows in total. The memory of each array is freed after it was
+    copied."""
     first = next(pieces)
     if len(first) == n:
         return first
@@ -597,11 +628,14 @@ def _concatenated(pieces: Iterator[np.ndarray], n: int) -> np.ndarray:
 
 
 def block_users(mechanism: Mechanism) -> int:
-    """Return how many users share a random stream; the results of a seed depend on it."""
+    """Return the number of users in a block. Each block has its own stream of random bits.
+
+    With a seed, the reports depend on this number.
+    """
     return 1 << int(min(max(22 - math.log2(mechanism.report_bytes), 6), 15))
 
 
 def chunk_users(mechanism: Mechanism) -> int:
-    """Return how many users are randomized together, which limits the memory."""
+    """Return how many users are randomized together. A larger number would need more memory."""
     block = block_users(mechanism)
     return block * max(1, min(_CHUNK_BYTES // mechanism.report_bytes // block, 8))

@@ -1,4 +1,5 @@
-"""Reports with one bit per category, of which eight are packed into a byte, highest bit first."""
+"""Reports with one bit per category. Eight bits are packed into a byte, the first into the
+highest."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ _FEW_ROWS = 64  # this number of rows is unpacked: 48 to 96 are equally fast (20
 
 
 def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the bits at some positions (codes) of each row, as booleans.
+    """Return the bits at some positions of each row of packed bits, as booleans.
 
+    `codes` contains the positions.
     Shapes: packed (n, n_bytes), codes (m,) -> (n, m).
     """
     places = np.asarray(codes)
@@ -27,8 +29,9 @@ def packed_bits(packed: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Set one bit in each row of packed bits, and return the previous value of each bit.
+    """Set one bit in each row of packed bits, and return the previous values of these bits.
 
+    `codes` contains the position of the bit in each row.
     Shapes: packed (n, n_bytes), codes (n,), bits (n,) -> (n,).
     """
     rows = np.arange(len(codes))
@@ -40,9 +43,10 @@ def set_packed_bits(packed: np.ndarray, codes: np.ndarray, bits: np.ndarray) -> 
 
 
 class PackedReports(Mechanism):
-    """Base class of mechanisms whose reports are packed bits, or a plain form that is shorter.
+    """Base class of mechanisms whose reports are packed bits, or an unpacked (plain) form.
 
-    Files and servers also accept the plain form of packed reports.
+    Each mechanism uses the form that is better for its number of categories. If it uses packed
+    bits, files and servers also accept the plain form.
     """
 
     #: Number of bits.
@@ -52,12 +56,13 @@ class PackedReports(Mechanism):
     @property
     @abstractmethod
     def is_packed(self) -> bool:
-        """Whether reports are packed, with eight bits in a byte, as they are in files."""
+        """Whether the mechanism uses packed reports, with eight bits in a byte."""
 
     @property
     @abstractmethod
     def _plain(self) -> tuple[ReportField, str]:
-        """The file column of reports in plain (unpacked) form, and a text about its numbers."""
+        """Description of the column of plain (unpacked) reports in files, and a text about its
+        numbers."""
 
     @property
     def report_fields(self):
@@ -81,7 +86,10 @@ class PackedReports(Mechanism):
 
     @abstractmethod
     def _from_plain(self, reports: np.ndarray, form: str) -> np.ndarray:
-        """Convert reports from the plain form to the form of `report_fields`."""
+        """Convert plain (unpacked) reports to the form that the mechanism uses. Check them first.
+
+        `form` is a text for error messages that describes valid reports.
+        """
 
     def _checked_bits(self, reports: np.ndarray) -> np.ndarray:
         n_bits = self.n_places
@@ -94,13 +102,13 @@ class PackedReports(Mechanism):
         if wrong.size:
             raise ValueError(
                 f"expected {n_bits} bits, packed in {n_bytes} bytes with zeros after the last bit, "
-                f"but row {wrong[0]} has other bits after it"
+                f"but row {wrong[0]} has ones after the last bit"
             )
         return packed
 
 
 def count_packed_bits(packed: np.ndarray) -> np.ndarray:
-    """Return the number of ones in each column of packed bits.
+    """Return the number of ones in each column of packed bits, where a column is one bit.
 
     Shapes: packed (n, n_bytes) -> (8 * n_bytes,).
     """

@@ -1,4 +1,4 @@
-"""Protocols: the configuration that clients and a server must share to add up reports."""
+"""Protocols: the configuration that clients and a server must share to count reports together."""
 
 from __future__ import annotations
 
@@ -35,15 +35,17 @@ _OF_LISTS = ("n_categories", "domain_sha256", "p", "q")
 
 
 class Reports(np.ndarray):
-    """An array of reports with their protocol, as `privatize` returns it.
+    """An array of reports, to which the protocol of the collection is attached.
 
-    It behaves like any other array. Rows, slices, copies and pickles keep the protocol.
-    ``np.concatenate`` of reports also keeps it; if the protocols differ, every function that reads
-    reports raises an error for the result. Results of arithmetic, arrays of another type, lists and
-    the results of ``np.asarray`` are plain arrays again. Arrays that were stored as numbers, for
-    example by ``np.save`` or in a data frame, are plain arrays, too. Every function that reads
-    reports (`fit` and `aggregate` with reports, files, tests) raises an error for reports of
-    another protocol. The attached protocol does not prove the origin of the reports, so the reports
+    The protocol is the configuration that clients and servers must share. `privatize` returns such
+    an array. It behaves like any other array. Rows, slices, copies and pickles keep the protocol,
+    and so does ``np.concatenate``. The results of arithmetic and of ``np.asarray``, arrays of
+    another dtype, and lists have no protocol. The protocol is also lost if the reports are stored
+    as numbers, for example by ``np.save`` or in a data frame.
+
+    Functions that read reports (`fit` and `aggregate` with reports, files, tests) raise an error if
+    the attached protocol differs from their own protocol, or if reports of different protocols were
+    concatenated. The attached protocol does not prove where the reports come from. So the reports
     themselves are checked as well.
 
     Parameters
@@ -54,7 +56,7 @@ class Reports(np.ndarray):
     Attributes
     ----------
     configuration : dict or None
-        The protocol as plain numbers and strings, in the form that files contain; None if unknown.
+        The protocol as a dict of numbers and strings, as files contain it. None if it is unknown.
 
     Examples
     --------
@@ -73,7 +75,10 @@ class Reports(np.ndarray):
 
     @property
     def configuration(self) -> dict[str, Any] | None:
-        """The protocol as plain numbers and strings, as files contain it; None if unknown."""
+        """The protocol as a dict of numbers and strings, as files contain it.
+
+        None if the protocol is unknown.
+        """
         return getattr(self._source, "configuration", self._source)
 
     def __array_finalize__(self, obj: Any) -> None:
@@ -102,19 +107,25 @@ class Reports(np.ndarray):
 
 
 def reports_of(array: np.ndarray, source: Any) -> Reports:
-    """Return an array as Reports with `source` attached, a protocol or its configuration."""
+    """Return the array as `Reports`, to which `source` is attached: a protocol or its
+    configuration."""
     reports = array.view(Reports)
     reports._source = source
     return reports
 
 
 def _source_of(reports: Any) -> Any:
-    """Return the protocol or the configuration that is attached to reports, or None."""
+    """Return the protocol, or the configuration of a protocol, that is attached to reports; else
+    None."""
     return reports._source if isinstance(reports, Reports) else None
 
 
 def _common(sources: Iterable[Any]) -> Any:
-    """Return the protocol (or configuration) of joined reports; None if one is unknown."""
+    """Return the protocol (or its configuration) to attach to reports that are concatenated.
+
+    `sources` contains the protocols or configurations of the parts. The result is None if one of
+    them is unknown.
+    """
     first, *others = sources
     if first is None or None in others:
         return None
@@ -130,14 +141,17 @@ def _common(sources: Iterable[Any]) -> Any:
 
 
 def _differs(source: Any, other: Any) -> bool:
-    """Return whether two sources (protocols or configurations) are different protocols."""
+    """Return whether reports of the first protocol cannot be counted together with the second's.
+
+    Each argument is a protocol or its configuration.
+    """
     if isinstance(source, Protocol):
         return bool(source.difference(other, in_any_round=not _round_of(other)))
     return bool(source != getattr(other, "configuration", other))
 
 
 def _round_of(source: Any) -> Any:
-    """Return the name of the round in a protocol or configuration."""
+    """Return the name of the collection round in a protocol or in its configuration."""
     round_of_dict = source.get("collection_round") if isinstance(source, dict) else None
     return getattr(source, "collection_round", round_of_dict)
 
@@ -146,27 +160,28 @@ def _round_of(source: Any) -> Any:
 class Protocol(Uncached):
     """The configuration of a collection: its mechanism, its domain and the name of its round.
 
-    An oracle makes a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
-    that reads or adds up reports accepts a protocol instead of an oracle. So you can also collect
+    An oracle creates a protocol from its parameters (:meth:`BaseOracle.protocol`). Every function
+    that reads or counts reports accepts a protocol instead of an oracle. So you can also collect
     reports of a mechanism for which there is no oracle class.
 
     Parameters
     ----------
     mechanism : Mechanism
-        The mechanism, which randomizes codes on clients and adds up reports on a server.
+        The mechanism. On clients it randomizes codes (integers that stand for values) to reports,
+        and on the server it counts reports.
     domain : Domain
-        The answers that the codes represent.
+        The public domain, which contains the values that the codes stand for.
     epsilon : float
         Privacy budget of one report.
     name : str
         Name of the mechanism; for an oracle, the name of its class.
     collection_round : str, default=""
-        Name of the collection. Reports of different rounds are not added up.
+        Name of the collection. Reports of different rounds are not counted together.
     n_shards : int, default=1
-        Number of disjoint subsets (shards) of the reports that are counted separately. If they do
-        not fit in memory, all reports are counted together.
+        Number of shards: disjoint subsets of the reports that are counted separately. If the counts
+        of all shards do not fit in memory, all reports are counted together.
     n_jobs : int, default=None
-        Number of threads that add up reports; it does not change the result.
+        Number of threads that count reports. It does not change the result.
 
     Examples
     --------
@@ -185,39 +200,44 @@ class Protocol(Uncached):
     n_jobs: int | None = None
 
     def protocol(self, collection_round: str = "") -> Protocol:
-        """Return this protocol with the name of a round, like the method `protocol` of an oracle.
+        """Return a copy of this protocol that has the given name of a collection round.
+
+        Oracles have a method with the same name. So functions accept an oracle or a protocol.
 
         Parameters
         ----------
         collection_round : str, default=""
-            Name of the collection. If empty, the protocol keeps its round.
+            Name of the collection round. If empty, the name of this protocol is kept.
 
         Returns
         -------
         Protocol
-            The same protocol with that round.
+            The protocol with the name.
 
         Raises
         ------
         ValueError
-            If this protocol already has another round.
+            If this protocol already has another name of a round.
         """
         if collection_round and self.collection_round not in ("", collection_round):
             raise ValueError(
                 f"This protocol is of the round {self.collection_round!r}, not of "
-                f"{collection_round!r}. Reports of two rounds cannot be added up, so use one "
-                "protocol per round."
+                f"{collection_round!r}. Reports of two rounds cannot be counted together, so "
+                "create another protocol for the other round."
             )
         return replace(self, collection_round=collection_round or self.collection_round)
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
-        """The protocol as plain numbers and strings, as files and checkpoints contain it."""
+        """The protocol as a dict of numbers and strings, as files and checkpoints contain it."""
         return {**self._key, "domain_sha256": self.domain.digest}
 
     @cached_property
     def _key(self) -> dict[str, Any]:
-        """The configuration without the hash of the categories, which some categories lack."""
+        """A tuple with the content of the configuration, without the hash of the categories.
+
+        Some categories cannot be hashed in a portable way.
+        """
         mechanism = self.mechanism
         fields = mechanism.older_fields or mechanism.report_fields
         return {
@@ -233,23 +253,25 @@ class Protocol(Uncached):
         }
 
     def difference(self, other: Protocol | dict[str, Any], *, in_any_round: bool = False) -> str:
-        """Describe how another protocol differs; "" if reports of both can be added up.
+        """Describe how another protocol differs from this one.
 
-        Two protocols are compared by their categories. A configuration contains only a hash of the
-        categories. Reports of the open domain can be added up with reports of any list of
-        categories.
+        The result is empty if reports of the two protocols can be counted together. If `other` is a
+        protocol, the categories are compared; a configuration contains only a hash of the
+        categories. Reports with ``categories="open"`` can be counted together with reports for any
+        list of categories.
 
         Parameters
         ----------
         other : Protocol or dict
             The protocol to compare with, or its configuration.
         in_any_round : bool, default=False
-            If True, a protocol without the name of a round agrees with every round.
+            If True, and if one of the two protocols has no name of a round, the rounds are not
+            compared.
 
         Returns
         -------
         str
-            For example ``epsilon 2.0 instead of 1.0``.
+            The differences, for example ``epsilon 2.0 instead of 1.0``; "" if there are none.
         """
         listed = other if isinstance(other, Protocol) and not other.domain.is_open else None
         theirs: Any = listed._key if listed else getattr(other, "configuration", other)
@@ -277,23 +299,25 @@ class Protocol(Uncached):
         X : array-like of shape (n_samples,) or (n_samples, n_columns)
             One value per user.
         random_state : int, RandomState, Generator or None, default=None
-            None uses the secure source; anything else is for simulations.
+            Source of the random bits. If None, they come from a secure source. Any other value
+            makes the reports predictable, and is for simulations only.
         parts : array-like of int of shape (n,), default=None
-            The public part of each report (such as its hash function), from
-            :func:`~sklearn_ldp.robustness.assigned_parts`. If None, clients draw it at random.
+            The public part of each report, which does not depend on the value, such as a hash
+            function: the result of :func:`~sklearn_ldp.robustness.assigned_parts`. If None, the
+            public parts are drawn at random.
 
         Returns
         -------
         Reports with the users as first axis
-            The reports: an ndarray with this protocol attached.
+            The reports, an array to which this protocol is attached.
 
         Raises
         ------
         ValueError
-            If a value is not a category, or a part is not valid for the mechanism. The error states
-            the position of the value without showing the value.
+            If a value is not a category, or if a number in `parts` is not valid for the mechanism.
+            The error shows the position of the value in `X`, and not the value.
         TypeError
-            If parts are passed to a mechanism without public parts.
+            If `parts` is not None, and reports of this mechanism have no public part.
         MemoryError
             If the reports do not fit in memory.
         """
@@ -305,9 +329,9 @@ class Protocol(Uncached):
             return reports_of(privatize(self.mechanism, codes, 0, streams, parts=checked), self)
         except MemoryError:
             raise MemoryError(
-                f"the {len(codes):,} reports of {self.name} over {self.domain.size:,} categories "
-                "do not fit in memory together. Randomize the users in batches, or use OLH, whose "
-                "report is a few bytes for any number of categories."
+                f"{len(codes):,} reports of {self.name} for {self.domain.size:,} categories "
+                "do not fit in memory. Pass the users in batches, or use OLH: its "
+                "report needs a few bytes for any number of categories."
             ) from None
 
     def _checked_parts(self, parts: ArrayLike, n: int) -> np.ndarray:
@@ -337,30 +361,31 @@ class Protocol(Uncached):
         reports : array-like with the users as first axis
             The reports, as integers. If a protocol is attached to them, it must be this protocol.
         tests_totals : bool, default=False
-            Whether to test reports without an attached protocol statistically. The test compares
-            the number of categories that they support with honest reports of this protocol; it
-            fails if the difference has a probability below 1e-9. Then ValueError is raised if even
-            15 % of fake reports cannot explain the difference; otherwise there is one UserWarning.
+            If True, reports without an attached protocol are tested statistically. The test
+            compares the number of categories that the reports support (count in favor of) with its
+            expectation under this protocol. It fails if such a difference has a probability below
+            1e-9. If the test fails, and if 15 % of fake reports are too few to explain the
+            difference, it raises ValueError. If it fails otherwise, it raises one UserWarning.
         in_any_round : bool, default=True
-            If this protocol has no name of a round: whether it accepts reports of any round, as an
-            oracle does.
+            If True, and if this protocol has no name of a round, reports of any round are accepted.
 
         Returns
         -------
         ndarray with the users as first axis
-            Plain reports in the form that `privatize` returns.
+            The reports, as an array without an attached protocol.
 
         Raises
         ------
         ValueError
-            If a report cannot come from this protocol's clients.
+            If another protocol is attached to the reports, if a report cannot come from a client
+            with this protocol, or if the statistical test fails.
         """
         source = _source_of(reports)
         try:
             is_any = in_any_round or not _round_of(source)
             difference = source is not None and self.difference(source, in_any_round=is_any)
             if difference:
-                raise ValueError(f"they are of another collection: {difference}")
+                raise ValueError(f"the reports are of another collection: {difference}")
             checked = self.mechanism.as_reports(reports)
             if tests_totals and source is None:
                 expectation, share = self.mechanism.unlikely_total(checked, _ERROR_RATE)
@@ -380,18 +405,19 @@ class Protocol(Uncached):
 
     @cached_property
     def empty(self) -> Counts:
-        """Return counts without reports; with a single shard if more would not fit in memory."""
+        """Counts of zero reports. There is one shard if the counts of all shards would not fit in
+        memory."""
         self.refuse_size()
         shards = Counts.most(self.mechanism, self.n_shards)
         return Counts.empty(self.mechanism, self.n_shards if shards == self.n_shards else 1)
 
     def refuse_size(self) -> None:
-        """Raise ValueError if estimates would need too much memory or time.
+        """Raise ValueError if an estimate would need too much memory or time.
 
         Raises
         ------
         ValueError
-            If the domain is too large for this mechanism at this epsilon.
+            If the domain has too many categories for this mechanism at this epsilon.
         """
         if self._excess:
             raise ValueError(self._excess)
@@ -406,16 +432,16 @@ class Protocol(Uncached):
             return ""
         return (
             f"{self.name} cannot collect {self.domain.size:,} categories at "
-            f"epsilon={self.epsilon:g}: for any number of users n its reports are added up in "
-            f"{cells:.1e} counts and decoded in about {float(operations):.0e} operations, but "
-            f"the limits are {_MAX_CELLS:.1e} and {float(_MAX_OPERATIONS):.0e}. Use "
-            "HadamardResponse, whose cost is linear in the categories, or fewer categories or "
-            "tables."
+            f"epsilon={self.epsilon:g}, because the server would need "
+            f"{cells:.1e} counts and about {float(operations):.0e} operations for any number of "
+            f"users, but the limits are {_MAX_CELLS:.1e} counts and "
+            f"{float(_MAX_OPERATIONS):.0e} operations. Use HadamardResponse, whose cost is linear "
+            "in the number of categories, or use fewer categories or tables."
         )
 
 
 class OracleOrProtocol(typing.Protocol):
-    """Type of objects that have a protocol: oracles, surveys, and protocols themselves."""
+    """Type of objects that have a method `protocol`: oracles, surveys, and protocols themselves."""
 
     def protocol(self, collection_round: str = "") -> Protocol:
         """Return the protocol that the clients and the server of a collection must share."""
@@ -423,7 +449,10 @@ class OracleOrProtocol(typing.Protocol):
 
 
 def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protocol:
-    """Return the protocol of an oracle, which must not have reports yet, with this round."""
+    """Return the protocol of an oracle or a protocol, with the given name of a collection round.
+
+    An oracle must not contain reports yet.
+    """
     if not hasattr(source, "protocol") or isinstance(source, type):
         raise TypeError(
             "A data collection needs a frequency oracle or a Protocol, got "
@@ -431,14 +460,15 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
         )
     if not isinstance(collection_round, str):
         raise TypeError(
-            f"collection_round must be a string, got {collection_round!r}. Pass a name in quotes."
+            f"Argument collection_round must be a string, got {collection_round!r}. Pass the name "
+            "of the round in quotes."
         )
     n_held = getattr(source, "n_samples_seen_", 0)
     if n_held:
         raise ValueError(
-            f"This {type(source).__name__} already has {n_held} reports that no "
-            "ledger of batches lists. Start from an unfitted oracle (sklearn.base.clone) with "
-            "declared categories."
+            f"This {type(source).__name__} already contains {n_held} reports, so a data collection "
+            "cannot record which batches they come from. Pass an unfitted oracle with declared "
+            "categories, for example sklearn.base.clone(oracle)."
         )
     protocol = source.protocol(collection_round)
     closed_domain(protocol.domain)
@@ -448,7 +478,11 @@ def as_protocol(source: OracleOrProtocol, collection_round: str = "") -> Protoco
 def configuration_difference(
     theirs: dict[str, Any], ours: dict[str, Any], domain: Domain | None = None
 ) -> str:
-    """Describe how two configurations differ; `domain` is the domain of `ours`, if known."""
+    """Describe how the configuration `theirs` differs from the configuration `ours`.
+
+    `domain` is the domain of `ours`; if None, it is unknown. A configuration is a protocol as a
+    dict of numbers and strings.
+    """
     # An entry with the value None counts as an entry, as in a JSON file.
     keys = [k for k in {**ours, **theirs} if ours.get(k, _NOTHING) != theirs.get(k, _NOTHING)]
     # The mechanism of a column follows from the other entries.

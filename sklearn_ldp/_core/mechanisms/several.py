@@ -33,9 +33,10 @@ _MAX_LISTED = 1 << 14  # characters of the questions that a header lists; a quar
 # -- the code that a question asks for -------------------------------------------------------------
 @dataclass(frozen=True)
 class QuestionView(Tagged, tag="view"):
-    """The function that computes the code for a question from the codes of a user's columns.
+    """The function that computes a user's code for a question from the codes of the user's columns.
 
-    The result is the sum of the codes of some columns, each times its stride, modulo `n_values`.
+    A code is an integer that stands for a value. The result is the sum of the codes of some
+    columns, each multiplied by a factor (its stride), modulo `n_values`.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class QuestionView(Tagged, tag="view"):
     strides : tuple of int
         The factor of each column.
     n_values : int
-        Number of values of the result.
+        Number of possible values of the result.
     """
 
     columns: tuple[int, ...]
@@ -53,12 +54,14 @@ class QuestionView(Tagged, tag="view"):
 
     @property
     def is_parity(self) -> bool:
-        """Whether the result is the parity of several binary columns."""
+        """Whether the result is the parity (sum modulo 2) of several binary columns."""
         return self.n_values == 2 and len(self.columns) > 1
 
     @classmethod
     def joint(cls, columns: Sequence[int], sizes: Sequence[int]) -> QuestionView:
-        """Return the view that computes the joint category of several columns, in C order.
+        """Return the function that computes the code of a combination of several columns' values.
+
+        The combinations are numbered in C order: the last column changes fastest.
 
         Parameters
         ----------
@@ -69,15 +72,15 @@ class QuestionView(Tagged, tag="view"):
 
         Returns
         -------
-        View
-            The view.
+        QuestionView
+            The function.
         """
         strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
         return cls(tuple(columns), strides, math.prod(sizes))
 
     @classmethod
     def parity(cls, columns: Sequence[int]) -> QuestionView:
-        """Return the view that computes the parity (sum modulo 2) of several binary columns.
+        """Return the function that computes the parity (sum modulo 2) of several binary columns.
 
         Parameters
         ----------
@@ -86,19 +89,19 @@ class QuestionView(Tagged, tag="view"):
 
         Returns
         -------
-        View
-            The view.
+        QuestionView
+            The function.
         """
         return cls(tuple(columns), (1,) * len(columns), 2)
 
 
 class Views(Tagged, tag="views"):
-    """Several views that are computed together, for speed.
+    """Several objects of class `QuestionView`, whose codes are computed together for speed.
 
     Parameters
     ----------
-    views : sequence of View
-        The views.
+    views : sequence of QuestionView
+        The objects.
     """
 
     def __init__(self, views: Sequence[QuestionView]) -> None:
@@ -109,9 +112,12 @@ class Views(Tagged, tag="views"):
         self._n_values = np.array([view.n_values for view in views], dtype=np.int64)
 
     def codes(self, records: np.ndarray, views: np.ndarray) -> np.ndarray:
-        """Compute for each record the code in its own view.
+        """Return, for each record, the code of the true answer to one question.
 
-        Shapes: records (n, n_columns), views (n,) -> (n,), int64. `views` are numbers of views.
+        A record contains the codes of a user's columns. A code is an integer that stands for a
+        value. `views` contains, for each record, the number of the `QuestionView` that computes the
+        answer.
+        Shapes: records (n, n_columns), views (n,) -> (n,), int64.
         """
         codes = np.zeros(len(records), dtype=np.int64)
         rows = np.arange(len(records))
@@ -122,7 +128,12 @@ class Views(Tagged, tag="views"):
 
 # -- how questions are drawn ----------------------------------------------------------------------
 def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
-    """Return integers in proportion to probabilities, whose sum is `n_drawn` times 2**64."""
+    """Convert probabilities to integers that are proportional to them, with sum `n_drawn` times
+    2**64.
+
+    A question is drawn with the probability of its integer, divided by 2**64. `n_drawn` questions
+    are drawn. If a proportional integer would exceed 2**64, it is 2**64.
+    """
     # The integers are multiples of 2**28, from 1 to 2**64. They are rounded by up to 2**-36, so
     # that machines whose floats differ in the last digits agree on them. Their sum is `n_drawn`
     # times 2**64. If the share of a question would exceed 2**64, it is 2**64, and the other
@@ -148,7 +159,11 @@ def shares_over_2_64(probabilities: ArrayLike, n_drawn: int = 1) -> list[int]:
 
 
 def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the samples of questions that can be drawn, and their cumulative probabilities."""
+    """Return all samples of questions that can be drawn, and the cumulative sums of their
+    probabilities.
+
+    A sample is a tuple of numbers of questions. The sums are integers over 2**64.
+    """
     # The questions are arranged on a line, each as long as its share. Points at the distances u,
     # u + 2**64, u + 2 * 2**64, .. mark the questions that are drawn, where u is uniform below
     # 2**64. So the probability of a question is its share. No question is drawn twice, because no
@@ -167,7 +182,8 @@ def systematic_samples(shares: Sequence[int]) -> tuple[list[tuple[int, ...]], li
 
 # -- the questions of a user, and the positions of the answers -------------------------------------
 class Samples(Uncached, tag="samples"):
-    """The possible samples of questions; one of them is drawn for each user, and is public."""
+    """All samples (sets) of questions that a user may be asked. One is drawn for each user, and is
+    public."""
 
     def __init__(self, shares: Sequence[int]) -> None:
         self.shares: tuple[int, ...] = tuple(shares)  # probability of each question over 2**64
@@ -179,41 +195,52 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def listed(self) -> list[tuple[int, ...]]:
-        """The questions of each sample."""
+        """For each sample (set of questions that a user is asked), the numbers of its questions."""
         return self._design[0]
 
     @property
     def ends(self) -> list[int]:
-        """The cumulative probability of the samples, over 2**64, see `systematic_samples`."""
+        """The cumulative sums of the samples' probabilities, as integers over 2**64."""
         return self._design[1]
 
     @cached_property
     def questions(self) -> np.ndarray:
-        """The questions of each sample (row), in their order: shape (n_samples, n_drawn)."""
+        """The numbers of the questions of each sample, as an array of shape (n_samples, n_drawn).
+
+        A sample is a set of questions that a user is asked.
+        """
         return np.array(self.listed, dtype=np.intp)
 
     @property
     def number(self) -> tuple[ReportField, ...]:
-        """The file column of the number of the sample; empty if there is one sample."""
+        """Description of the column of files that contains the number of each report's sample.
+
+        It is a tuple with one element. The tuple is empty if users answer several questions and
+        there is only one sample.
+        """
         if self.n_drawn == 1:
             return (ReportField("part", len(self.listed)),)
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
 
     def asked(self, reports: np.ndarray) -> np.ndarray:
-        """Return the questions that each report answers, of shape (n, n_drawn)."""
+        """Return the numbers of the questions that each report answers, of shape (n, n_drawn)."""
         if not self.number:
             return np.broadcast_to(self.questions, (len(reports), self.n_drawn))
         return self.questions[reports[:, 0].astype(np.intp)]
 
 
 class Layout(Uncached, tag="layout"):
-    """Layout of a survey's report: the number of the sample, then one report per question."""
+    """Layout of a user's report in a survey: first the number of the sample, then a report per
+    question.
+
+    A sample is the set of questions that the user was asked.
+    """
 
     def __init__(self, samples: Samples, mechanisms: Sequence[Mechanism]) -> None:
         fields = [mechanism.report_fields for mechanism in mechanisms]
         if not all(fields):
             raise ValueError(
-                "The mechanisms of a survey must define report_fields, the columns of their "
+                "A mechanism of this survey does not define report_fields, the description of its "
                 "reports. Override report_fields in the mechanism of each question."
             )
         self._samples = samples
@@ -227,12 +254,16 @@ class Layout(Uncached, tag="layout"):
 
     @property
     def longest(self) -> int:
-        """The maximum number of integers in the report on one question."""
+        """The maximum number of integers in a report on one question."""
         return max(map(len, self._sizes))
 
     @cached_property
     def _blocks(self) -> list[list[int]]:
-        """For each place (1st, 2nd, .. question of a sample), the ranges of its integers."""
+        """For each position (1st, 2nd, .. question of a sample), the number of values of each of
+        its integers.
+
+        It is the maximum over all questions at this position.
+        """
         blocks = []
         for questions in self._samples.questions.T:
             sizes = [self._sizes[j] for j in np.unique(questions).tolist()]
@@ -247,17 +278,22 @@ class Layout(Uncached, tag="layout"):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The first index of the report at each place, and the end of the last report."""
+        """For each position, the index of its first integer in a user's report; and the total
+        number of integers.
+
+        A position is the 1st, 2nd, .. question of a sample.
+        """
         return list(accumulate(map(len, self._blocks), initial=len(self._samples.number)))
 
     @property
     def width(self) -> int:
-        """The number of integers in the whole report of a user."""
+        """The number of integers in a user's report on all questions of a sample."""
         return self._starts[-1]
 
     @property
     def report_fields(self) -> tuple[ReportField, ...]:
-        """The file columns of the whole report of a user."""
+        """Descriptions of the columns in which files store users' reports on all questions of a
+        sample."""
         sizes = [size for block in self._blocks for size in block]
         if len(sizes) > _MANY_INTEGERS:
             return (*self._samples.number, ReportField("reports", max(sizes), len(sizes)))
@@ -270,7 +306,8 @@ class Layout(Uncached, tag="layout"):
         return (*self._samples.number, *fields)
 
     def require_reports(self, reports: np.ndarray) -> None:
-        """Raise ValueError unless reports have the right width and valid sample numbers."""
+        """Raise ValueError if reports have a wrong number of integers or a wrong number of a
+        sample."""
         is_fine = reports.ndim == 2 and reports.shape[1] == self.width
         detail = ""
         for number in self._samples.number:
@@ -283,23 +320,35 @@ class Layout(Uncached, tag="layout"):
     def write(
         self, reports: np.ndarray, rows: np.ndarray, own: np.ndarray, places: np.ndarray
     ) -> None:
-        """Write `own`, the reports on one question, into rows of the array of complete reports."""
+        """Write reports on single questions into the array of the users' whole reports.
+
+        `own` contains one report on a question per user. `rows` contains the rows of these users in
+        `reports`, and `places` the position of the question among the questions of the user.
+        """
         for k, here in rows_by_group(places):
             start = self._starts[k]
             reports[rows[here], start : start + own.shape[1]] = own[here]
 
     def own(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return the reports on question j from place k of some rows, as its mechanism expects."""
+        """Return the reports on question j from some rows of the users' whole reports.
+
+        In these rows, question j is at position k. The result has the form of the question's
+        mechanism.
+        """
         start = self._starts[k]
         return self._in_form(reports[rows, start : start + len(self._sizes[j])], j)
 
     def rest(self, reports: np.ndarray, rows: np.ndarray, j: int, k: int) -> np.ndarray:
-        """Return the padding after the reports that `own` returns, which must be zeros."""
+        """Return the integers after the reports that `own` returns, which must be zeros.
+
+        They are the padding of position k.
+        """
         start, stop = self._starts[k : k + 2]
         return reports[rows, start + len(self._sizes[j]) : stop]
 
     def on(self, reports: np.ndarray, j: int) -> np.ndarray:
-        """Return all reports on question j, as its mechanism expects them."""
+        """Return the reports of all users who answered question j, in the form of the question's
+        mechanism."""
         rows, places = np.nonzero(self._samples.asked(reports) == j)
         start = np.array(self._starts)[places][:, None] + np.arange(len(self._sizes[j]))
         return self._in_form(reports[rows[:, None], start], j)
@@ -309,28 +358,31 @@ class Layout(Uncached, tag="layout"):
 
 
 class SampledQuestions(Mechanism, tag="several"):
-    """The mechanism of a survey: draw one or several questions, and report on each of them.
+    """The mechanism of a survey: one or several questions are drawn for each user.
 
-    The questions are drawn with fixed, public probabilities. A code is a row with one code for each
-    column. The questions drawn for a user are a sample. A report starts with the number of the
-    sample (omitted if users answer several questions, and there is only one sample). The reports on
-    the questions of the sample follow, in their order, each padded with zeros.
+    The questions are drawn with fixed, public probabilities. The set of questions that are drawn
+    for a user is called a sample. A user's values are a row with one code (an integer that stands
+    for a value) for each column. A user's report starts with the number of the sample. (It is
+    omitted if users answer several questions and there is only one sample.) The reports on the
+    questions of the sample follow in their order. Shorter reports are padded with zeros.
 
-    The sample does not depend on the values. Given the sample, the reports on its questions are
-    independent. So the probability of a report is a product, and the epsilons of the questions in a
-    sample add up. If one question is drawn, the survey has the largest epsilon of all questions. If
-    s questions at epsilon / s are drawn, the survey spends epsilon for whole records.
+    The sample does not depend on the user's values. Given the sample, the reports on its questions
+    are independent. So the probability of a user's report is a product, and the epsilons of the
+    questions in a sample add up. If one question is drawn for each user, the survey spends the
+    largest epsilon of all questions. If s questions are drawn, each with a budget of epsilon / s,
+    the survey spends epsilon for all values of a user together.
 
     Parameters
     ----------
     mechanisms : sequence of Mechanism
         The mechanism for each question.
     shares : sequence of int
-        For each question, the probability that it is drawn times 2**64, from 1 to 2**64. Their sum
-        is 2**64 times the number of questions per user. To pass probabilities, use :meth:`drawn`.
-    views : sequence of View, default=None
-        For each question, the view that computes its code from the user's codes. If None, question
-        j asks for column j.
+        For each question, the probability that it is drawn, times 2**64: an integer from 1 to
+        2**64. The sum of all shares is 2**64 times the number of questions per user. To pass
+        probabilities, use :meth:`drawn`.
+    views : sequence of QuestionView, default=None
+        For each question, the function that computes the code of the answer from the codes of the
+        user's columns. If None, question j asks for column j.
     """
 
     def __init__(
@@ -342,14 +394,14 @@ class SampledQuestions(Mechanism, tag="several"):
         are_shares = shares and all(1 <= share <= PROBABILITY_UNIT for share in shares)
         if len(mechanisms) != len(shares) or not are_shares or sum(shares) % PROBABILITY_UNIT:
             raise ValueError(
-                f"A survey of {len(mechanisms)} questions needs one share per question: integers "
-                f"from 1 to 2**64 whose sum is a multiple of 2**64; got {list(shares)}. To pass "
-                "probabilities, use SampledQuestions.drawn."
+                f"A survey of {len(mechanisms)} questions needs {len(mechanisms)} shares. Each "
+                "must be an integer from 1 to 2**64, and their sum a multiple of 2**64; got "
+                f"{list(shares)}. To pass probabilities, use SampledQuestions.drawn."
             )
         if any(getattr(mechanism, "shares_overlap", False) for mechanism in mechanisms):
             raise TypeError(
-                "A question of a survey has one answer per user, got a mechanism for sets of "
-                "items. Collect sets of items separately, with an ItemOracle."
+                "A survey does not accept a mechanism for users with several items, because a user "
+                "has one answer per question. Collect sets of items separately, with an ItemOracle."
             )
         self.mechanisms: tuple[Mechanism, ...] = tuple(mechanisms)
         self.shares: tuple[int, ...] = tuple(shares)
@@ -378,19 +430,20 @@ class SampledQuestions(Mechanism, tag="several"):
         n_drawn: int = 1,
         views: Sequence[QuestionView] | None = None,
     ) -> SampledQuestions:
-        """Return the survey that draws each question with a probability in proportion to a number.
+        """Return the survey that draws each question with a probability proportional to a number.
 
         Parameters
         ----------
         mechanisms : sequence of Mechanism
             The mechanism for each question.
         probabilities : array-like of shape (n_questions,)
-            Positive finite numbers with any sum. No question is drawn with a probability above 1.
+            One positive finite number per question. Their sum may be any number. If the probability
+            of a question would exceed 1, it is 1, and the other probabilities are increased.
         n_drawn : int, default=1
             Number of questions that each user answers.
-        views : sequence of View, default=None
-            For each question, the view that computes its code from the user's codes. If None,
-            question j asks for column j.
+        views : sequence of QuestionView, default=None
+            For each question, the function that computes the code of the answer from the codes of
+            the user's columns. If None, question j asks for column j.
 
         Returns
         -------
@@ -402,7 +455,7 @@ class SampledQuestions(Mechanism, tag="several"):
     # -- the configuration of clients and servers ---------------------------------------------
     @property
     def probabilities(self) -> np.ndarray:
-        """The probability that each question is drawn, of shape (n_questions,)."""
+        """For each question, the probability that a user is asked it, of shape (n_questions,)."""
         return np.array([share / PROBABILITY_UNIT for share in self.shares])
 
     @property
@@ -428,17 +481,17 @@ class SampledQuestions(Mechanism, tag="several"):
 
     @property
     def n_drawn(self) -> int:
-        """Number of questions that each user reports on."""
+        """Number of questions that each user answers."""
         return self._samples.n_drawn
 
     @property
     def samples(self) -> list[tuple[int, ...]]:
-        """The possible samples of questions; one of them is drawn for each user."""
+        """All samples of questions that a user may be asked. One of them is drawn for each user."""
         return self._samples.listed
 
     @property
     def sample_probabilities(self) -> np.ndarray:
-        """The probability of each sample, of shape (n_samples,)."""
+        """For each sample, the probability that it is drawn for a user, of shape (n_samples,)."""
         return np.array([(b - a) / PROBABILITY_UNIT for a, b in pairwise([0, *self._samples.ends])])
 
     @property
@@ -476,19 +529,19 @@ class SampledQuestions(Mechanism, tag="several"):
         )
 
     def for_enumeration(self) -> SampledQuestions:
-        """Return the same survey with mechanisms that have few enough outcomes to enumerate.
+        """Return a similar survey with few outcomes, so that a test can enumerate all of them.
 
         Returns
         -------
         SampledQuestions
-            The survey; questions with small mechanisms are unchanged.
+            The survey, with the result of `for_enumeration` of each question's mechanism.
         """
         small = [mechanism.for_enumeration() for mechanism in self.mechanisms]
         return SampledQuestions(small, self.shares, self.views)
 
     # -- what to expect -----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Simulate collections: draw how many users answer each question.
+        """Draw how many users answer each question, in simulated collections.
 
         Parameters
         ----------
@@ -502,7 +555,7 @@ class SampledQuestions(Mechanism, tag="several"):
         Returns
         -------
         ndarray of shape (n_repeats, n_questions)
-            The number of users per question in each collection.
+            For each collection (row) and each question (column), the number of users who answer it.
         """
         drawn = rng.multinomial(n_samples, self.sample_probabilities, size=n_repeats)
         sizes = np.zeros((n_repeats, len(self.mechanisms)), dtype=drawn.dtype)
@@ -511,26 +564,33 @@ class SampledQuestions(Mechanism, tag="several"):
         return sizes
 
     def noise_of(self, j: int, n_samples: float) -> Noise:
-        """Return the expected noise of the estimate of a question, as an estimate about all users.
+        """Return the noise of the estimate for one question, if it is an estimate for all users.
+
+        It assumes the expected number of users who answer the question.
 
         Parameters
         ----------
         j : int
             Number of the question.
         n_samples : float
-            Number of users of the survey, of whom only some answer this question.
+            Number of users of the survey. Only some of them answer this question.
 
         Returns
         -------
         Noise
-            The noise of the reports, and of the random choice of the users who answer.
+            The noise, which includes the noise of the reports and the random choice of the users
+            who answer.
         """
         channel: Any = self.mechanisms[j]
         return channel.noise(n_samples * float(self.probabilities[j])).of_sample(n_samples)
 
     @cached_property
     def _kinds(self) -> tuple[list[int], np.ndarray]:
-        """One question for each different mechanism, and the mechanism of each question."""
+        """Two results about questions with equal mechanisms, which are randomized together.
+
+        The first contains, for each different mechanism, one question that has this mechanism. The
+        second contains, for each question, the number of its mechanism in this list.
+        """
         numbers: dict[Mechanism, int] = {}
         kinds = np.array(
             [numbers.setdefault(mechanism, len(numbers)) for mechanism in self.mechanisms]
@@ -539,7 +599,7 @@ class SampledQuestions(Mechanism, tag="several"):
 
     # -- on the client ------------------------------------------------------------------------
     def draw_samples(self, n: int, coins: Coins) -> np.ndarray:
-        """Draw the sample of questions of each user.
+        """Draw, for each user, the sample (set of questions) that the user is asked.
 
         Parameters
         ----------
@@ -561,7 +621,8 @@ class SampledQuestions(Mechanism, tag="several"):
         return self._report_on(codes, self.draw_samples(len(codes), coins), coins)
 
     def _report_on(self, codes: np.ndarray, drawn: np.ndarray, coins: Coins) -> np.ndarray:
-        """Return the reports of users whose samples of questions are already drawn."""
+        """Return the reports of users, given the number of the sample that was drawn for each of
+        them."""
         reports = np.zeros((len(codes), self._layout.width), dtype=np.int64)
         if self._samples.number:
             reports[:, 0] = drawn
@@ -572,11 +633,16 @@ class SampledQuestions(Mechanism, tag="several"):
         return reports
 
     def _turns(self, drawn: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield parts to randomize together: an example question, rows, questions and places.
+        """Divide the reports on questions into groups that are randomized together, and yield the
+        groups.
 
-        A seed's reports depend on this order. If users answer one question each, all users whose
-        questions have the same mechanism are randomized together. So thousands of tables need only
-        a few turns.
+        `drawn` contains the number of each user's sample. A group is a tuple: a question whose
+        mechanism is used for the group; the rows of its users; for each user, the question; and for
+        each user, the position of this question in the user's sample.
+
+        With a seed, the reports depend on the order of the groups. If users answer one question
+        each, all users whose questions have equal mechanisms are one group. So a survey of
+        thousands of tables has only a few groups.
         """
         if self.n_drawn == 1:
             for j, rows in self._by_kind(questions := self._samples.questions[drawn, 0]):
@@ -590,7 +656,11 @@ class SampledQuestions(Mechanism, tag="several"):
                 yield j, rows, np.full(rows.size, j), places[rows]
 
     def _by_kind(self, questions: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """For each mechanism that occurs, yield one question and the rows of its questions."""
+        """For each different mechanism among the given questions, yield one question and some rows.
+
+        The question has this mechanism. The rows are the positions in `questions` at which a
+        question has an equal mechanism.
+        """
         examples, kinds = self._kinds
         kind_of_row = kinds[questions]
         for kind, example in enumerate(examples):
@@ -599,19 +669,19 @@ class SampledQuestions(Mechanism, tag="several"):
                 yield example, rows
 
     def looked_at(self, codes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-        """Return, for each user, the code for the user's question, computed from the user's codes.
+        """Return, for each user, the code of the true answer to the user's question.
 
         Parameters
         ----------
         codes : ndarray of shape (n_samples, any) or (n_samples,)
-            Codes in the form that `privatize` accepts.
+            The users' values, in the form that `privatize` accepts.
         questions : ndarray of int of shape (n_samples,)
-            The question of each user.
+            The number of each user's question.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            The codes for the mechanisms of the questions.
+            The codes, which the mechanisms of the questions accept.
         """
         if self._together is None:
             return codes[np.arange(len(codes)), questions]
@@ -632,25 +702,30 @@ class SampledQuestions(Mechanism, tag="several"):
         return reports if reports.dtype.itemsize < 8 else reports.astype(np.int64, copy=False)
 
     def _at_places(self, reports: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
-        """Yield, per mechanism and place: an example question, rows, questions, the place."""
+        """Divide the reports on questions into groups with equal mechanisms and positions; yield
+        the groups.
+
+        A group is a tuple: a question with the mechanism of the group; the rows of its users; for
+        each user, the question; and the position of these questions in the users' samples.
+        """
         for k, questions in enumerate(self._samples.asked(reports).T):
             for j, rows in self._by_kind(questions):
                 yield j, rows, questions[rows], k
 
     def reports_on(self, reports: np.ndarray, j: int) -> np.ndarray:
-        """Return all reports on one question, in the form of the question's mechanism.
+        """Return the reports of all users who answered one question.
 
         Parameters
         ----------
         reports : ndarray of shape (n, width)
-            Checked reports.
+            The users' reports on all questions of their samples, as `check_reports` returns them.
         j : int
             Number of the question.
 
         Returns
         -------
-        ndarray with the users who answered as first axis
-            The reports.
+        ndarray with the users who answered the question as first axis
+            The reports on the question, in the form of the question's mechanism.
         """
         return self.mechanisms[j].check_reports(self._layout.on(reports, j))
 
@@ -682,12 +757,14 @@ class SampledQuestions(Mechanism, tag="several"):
         return _slices([mechanism.tally_size for mechanism in self.mechanisms])
 
     def tallies_on(self, tallies: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the part of the survey's tallies that belongs to one question.
+        """Extract the tallies of one question from the tallies of the survey.
+
+        A tally is a vector of counts of reports.
 
         Parameters
         ----------
         tallies : ndarray of shape (..., tally_size)
-            Sums of results of `tally`.
+            Results of `tally` of the survey, or sums of such results.
         j : int
             Number of the question.
 
@@ -708,8 +785,9 @@ class SampledQuestions(Mechanism, tag="several"):
         is_off |= (asked.sum(axis=1) != expected) | np.any(asked > sizes[:, None], axis=1)
         if np.any(is_off):
             raise ValueError(
-                f"the numbers of users who answered add up to {asked.sum(dtype=float):.0f}, "
-                f"expected {self.n_drawn} times the number of its reports, {sizes.sum()}"
+                "the numbers of users who answered the questions add up to "
+                f"{asked.sum(dtype=float):.0f}, expected {self.n_drawn} times the number of "
+                f"reports, which is {sizes.sum()}"
             )
         for j, mechanism in enumerate(self.mechanisms):
             mechanism.check_tallies(*self.tallies_on(tallies, j))
@@ -741,12 +819,12 @@ class SampledQuestions(Mechanism, tag="several"):
         return _slices([mechanism.decode(tally).shape[1] for mechanism, tally in both])
 
     def decoded_on(self, decoded: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the part of the survey's decoded tallies that belongs to one question.
+        """Extract the decoded tallies of one question from the decoded tallies of the survey.
 
         Parameters
         ----------
         decoded : ndarray of shape (m, any)
-            The result of `decode`.
+            The result of `decode` of the survey.
         j : int
             Number of the question.
 
@@ -759,6 +837,9 @@ class SampledQuestions(Mechanism, tag="several"):
 
 
 def _slices(widths: list[int]) -> list[slice]:
-    """Return slices of consecutive blocks of these widths, after one leading entry per block."""
+    """Return a slice for each of several consecutive blocks with the given widths.
+
+    The first block starts after as many entries as there are blocks.
+    """
     ends = np.cumsum([len(widths), *widths]).tolist()
     return [slice(start, stop) for start, stop in pairwise(ends)]

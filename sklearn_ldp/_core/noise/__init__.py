@@ -1,4 +1,4 @@
-"""Noise models: variances and covariances of estimates and of linear answers to them."""
+"""Noise models: variances and covariances of estimates, and of answers to linear queries."""
 
 from ._added import NOISE_KINDS, AddedNoise, std_of_noise
 from ._covariance import (

@@ -1,4 +1,4 @@
-"""Noise of a known distribution that another system has added to counts."""
+"""Noise that another system has added to counts of users, if its distribution is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LATTICE = 12  # standard deviations of a discrete normal distribution that are 
 
 @dataclass(frozen=True, eq=False)
 class AddedNoise(Tagged, tag="added-noise"):
-    """The noise added to each count: independent, or normal with a covariance matrix."""
+    """The distribution of the noise that was added to each of d counts.
+
+    The noise of the counts is independent, or normal with a covariance matrix.
+    """
 
     # All distributions are symmetric around 0. Numbers are in counts.
 
@@ -32,12 +35,19 @@ class AddedNoise(Tagged, tag="added-noise"):
     def __check_state__(self) -> None:
         is_plain = self.kind in NOISE_KINDS and self.std.ndim == 1
         if not is_plain or not np.all(np.isfinite(self.std)) or np.any(self.std < 0):
-            raise ValueError("noise without a distribution")
+            raise ValueError(
+                f"AddedNoise needs a kind in {NOISE_KINDS} and one finite standard deviation >= 0 "
+                f"per count, got kind={self.kind!r:.80}. Save the estimate again."
+            )
         if self.matrix is not None:
             is_square = self.matrix.shape == 2 * self.std.shape
             is_own = is_square and np.allclose(np.diag(self.matrix), self.std**2)
             if self.kind != "normal" or not is_own or not np.allclose(self.matrix, self.matrix.T):
-                raise ValueError("noise without a covariance matrix")
+                raise ValueError(
+                    "AddedNoise needs normal noise and a symmetric matrix of shape (d, d) with "
+                    "the squares of the standard deviations on its diagonal. Save the estimate "
+                    "again."
+                )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AddedNoise):
@@ -52,14 +62,14 @@ class AddedNoise(Tagged, tag="added-noise"):
         return self.kind, self.std.tobytes(), matrix, self.is_normalized
 
     def of_categories(self, places: np.ndarray) -> AddedNoise:
-        """Return the noise of only some of the counts."""
+        """Return the noise of some of the counts. `places` contains their positions."""
         matrix = None if self.matrix is None else self.matrix[np.ix_(places, places)]
         return AddedNoise(self.kind, self.std[places], matrix, self.is_normalized)
 
     # -- variances --------------------------------------------------------------------------------
     @property
     def null_variance(self) -> float:
-        """The variance of the noise of a count, averaged over the counts."""
+        """The mean, over all counts, of the variance of the noise."""
         return float(np.mean(self.std**2))
 
     slope: ClassVar[float] = 0.0
@@ -68,11 +78,14 @@ class AddedNoise(Tagged, tag="added-noise"):
 
     @property
     def is_independent(self) -> bool:
-        """Whether the errors of different categories are independent."""
+        """Whether the errors of any two categories' estimates are independent."""
         return self.matrix is None and not self.is_normalized
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category's count, in the shape of the frequencies."""
+        """Return the variance of the error of each category's count, in the shape of `frequencies`.
+
+        If counts are divided by the noisy total, it depends on the true frequencies.
+        """
         if not self.is_normalized:
             return np.broadcast_to(self.std**2, np.shape(frequencies))
         with_total = self._with_total
@@ -81,11 +94,13 @@ class AddedNoise(Tagged, tag="added-noise"):
 
     @property
     def _with_total(self) -> np.ndarray:
-        """The covariance of each count with the total, of shape (d,)."""
+        """For each count, the covariance of its noise with the sum of the noise of all counts;
+        shape (d,)."""
         return self.std**2 if self.matrix is None else self.matrix.sum(axis=1)
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
-        """Return the covariance of linear answers to the counts."""
+        """Return the covariance of the answers to linear queries of the counts, for given true
+        frequencies."""
         return Covariance(self, frequencies, self._factors)
 
     def _factors(self, frequencies: np.ndarray) -> Factors:
@@ -105,7 +120,7 @@ class AddedNoise(Tagged, tag="added-noise"):
     # -- the distribution -------------------------------------------------------------------------
     @property
     def excess_kurtosis(self) -> np.ndarray:
-        """For each count, the excess kurtosis of its noise, of shape (d,)."""
+        """For each count, the excess kurtosis of the distribution of its noise, of shape (d,)."""
         if self.kind == "laplace":
             return np.full(len(self.std), 3.0)
         if self.kind == "geometric":
@@ -115,19 +130,24 @@ class AddedNoise(Tagged, tag="added-noise"):
 
     @property
     def is_heavy_tailed(self) -> bool:
-        """Whether noise is independent and its density falls exponentially from 0 (Laplace)."""
+        """Whether errors are independent and their density decreases exponentially from 0
+        (Laplace)."""
         return self.kind in ("laplace", "geometric") and self.is_independent
 
     @property
     def rates(self) -> np.ndarray:
-        """For heavy-tailed noise, each density's exponential rate per standard deviation."""
+        """For each count, the exponential rate of the density of its Laplace noise, per standard
+        deviation.
+
+        It is only meaningful if `is_heavy_tailed`.
+        """
         if self.kind == "laplace":
             return np.full(len(self.std), np.sqrt(2))
         std = np.maximum(self.std, np.finfo(float).tiny)
         return -np.log(np.maximum(geometric_ratio(std), np.finfo(float).tiny)) * std
 
     def upper(self, tail: float) -> np.ndarray:
-        """For each count, return the bound that its noise exceeds with probability `tail` or less.
+        """Return, for each count, a bound that its noise exceeds with probability `tail` or less.
 
         Shapes: -> (d,).
         tail: the probability, below 1/2.
@@ -145,7 +165,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         return -self.std * float(ndtri(tail))
 
     def tails(self, errors: np.ndarray) -> np.ndarray:
-        """For each count, return the probability that its noise is at least a given error.
+        """Return, for each count, the probability that its noise is at least the given error.
 
         Shapes: errors (d,) -> (d,).
         """
@@ -163,7 +183,7 @@ class AddedNoise(Tagged, tag="added-noise"):
         return ndtr(-errors / std)
 
     def draw(self, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the noise of all counts n_repeats times: shape (n_repeats, d)."""
+        """Draw the noise of all counts `n_repeats` times, and return it in shape (n_repeats, d)."""
         shape = (n_repeats, len(self.std))
         if self.kind == "laplace":
             return rng.laplace(size=shape) * self.std / np.sqrt(2)
@@ -185,14 +205,22 @@ class AddedNoise(Tagged, tag="added-noise"):
 
 
 def geometric_ratio(std: np.ndarray) -> np.ndarray:
-    """Return the ratio of successive probabilities of geometric noise with these deviations."""
+    """Return, for each standard deviation, the parameter of geometric noise with this deviation.
+
+    The parameter is the probability of noise k + 1 divided by the probability of noise k, for k >=
+    0.
+    """
     # The variance v is `2 a / (1 - a)**2`.
     variance = np.square(np.asarray(std, dtype=float))
     return variance / (variance + 1 + np.sqrt(2 * variance + 1))
 
 
 def std_of_noise(kind: str, epsilon: np.ndarray, sensitivity: float) -> np.ndarray:
-    """Return the standard deviation of noise for epsilon of central differential privacy."""
+    """Return the standard deviation of Laplace or geometric noise that satisfies epsilon.
+
+    This epsilon is the budget of central differential privacy. `sensitivity` is the maximum change
+    of all counts that one user can cause.
+    """
     if kind == "laplace":
         return np.sqrt(2) * sensitivity / epsilon
     alpha = np.exp(-epsilon / sensitivity)
@@ -200,7 +228,7 @@ def std_of_noise(kind: str, epsilon: np.ndarray, sensitivity: float) -> np.ndarr
 
 
 def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return integers around 0, and their probabilities as discrete normal noise."""
+    """Return integers around 0, and their probabilities under the discrete normal distribution."""
     most = int(np.ceil(_LATTICE * std))
     lattice = np.arange(-most, most + 1)
     density = np.exp(-0.5 * (lattice / max(std, np.finfo(float).tiny)) ** 2)
@@ -208,9 +236,10 @@ def _discrete_density(std: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _discrete_tails(stds: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return the probabilities that discrete normal noise is at least a whole number.
+    """Return, for each standard deviation, the probability that discrete normal noise is at least
+    `least`.
 
-    Shapes: stds (d,), least (d,) -> (d,).
+    Shapes: stds (d,), least (d,), which contains whole numbers -> (d,).
     """
     result = np.empty(len(stds))
     for std in set(stds.tolist()):
@@ -223,7 +252,8 @@ def _discrete_tails(stds: np.ndarray, least: np.ndarray) -> np.ndarray:
 
 
 def _discrete_bound(std: float, tail: float) -> float:
-    """Return the smallest integer that discrete normal noise exceeds with probability <= tail."""
+    """Return the smallest integer >= 0 that discrete normal noise exceeds with probability `tail`
+    or less."""
     lattice, density = _discrete_density(std)
     above = np.cumsum(density[::-1])[::-1] - density
     return float(max(lattice[np.argmax(above <= tail)], 0))

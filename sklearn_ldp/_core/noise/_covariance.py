@@ -1,4 +1,4 @@
-"""Covariances of linear answers to an estimate, computed without the (d, d) matrix."""
+"""Covariances of answers to linear queries, computed without the matrix of all categories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ Factors = tuple[np.ndarray, Callable[[Any], np.ndarray], Callable[[Any], np.ndar
 
 
 class Covariance:
-    """n times the covariance of linear answers a'F to an estimate F: diag(D) + B W B'."""
+    """n times the covariance matrix of an estimate F from n users, in the form diag(D) + B W B'.
+
+    From it, the covariances of linear answers a'F are computed. D is a vector; B and W are
+    matrices.
+    """
 
     # The users' categories are fixed, with frequencies f, so only the reports are random. Every
     # mechanism with an exact covariance has this form.
@@ -61,10 +65,10 @@ class Covariance:
         return self._make(self.frequencies)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return n times the variance of each answer.
+        """Return the variance of the answer to each query, times the number n of users.
 
         Shapes: rows (n_queries, d) -> (n_queries,) or (d,).
-        rows: one query per row; if None, each category is a query.
+        rows: one query per row. If None, the queries are the frequencies of the single categories.
         """
         if rows is None:
             return self._single
@@ -79,7 +83,10 @@ class Covariance:
         return result
 
     def _sums(self, rows: Any) -> np.ndarray:
-        """Return the variances of answers that combine several categories."""
+        """Return n times the variance of each answer. The queries may combine several categories.
+
+        Shapes: rows (n_queries, d) -> (n_queries,).
+        """
         diagonal, spread, _, weights = self._factors
         result = (rows.power(2) if sparse.issparse(rows) else rows**2) @ diagonal
         # A few rows at a time are as fast as many, and the result of `spread` may be large.
@@ -89,9 +96,9 @@ class Covariance:
         return result
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return n times the covariance of each pair of answers.
+        """Return the covariance of each pair of answers, times the number n of users.
 
-        Shapes: rows (n_queries, d) -> (n_queries, n_queries).
+        Shapes: rows (n_queries, d), one query per row -> (n_queries, n_queries).
         """
         if sparse.issparse(rows) and (rows.nnz == 0 or np.ptp(rows.indices) == 0):
             sums = rows.sum(axis=1)  # answers about one category only need its variance
@@ -113,7 +120,7 @@ class Covariance:
         return result
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Multiply the covariance matrix of all categories by a vector.
+        """Multiply n times the covariance matrix of all categories by a vector.
 
         Shapes: vector (d,) -> (d,).
         """
@@ -122,12 +129,13 @@ class Covariance:
 
 
 def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Multiply a result of `spread` by W."""
+    """Multiply the result of the function `spread` by the matrix W, given in full or by its
+    diagonal."""
     return spread * weights if weights.ndim == 1 else spread @ weights
 
 
 class Covariances:
-    """A weighted sum of covariances; optionally, a view transforms the queries first."""
+    """A weighted sum of objects of class `Covariance`. A view may first transform the queries."""
 
     # summands: pairs of a factor, which may be negative, and a covariance.
     # view: its method `pull` transforms answers, of shape (n_queries, d) or (d,), into answers to
@@ -154,7 +162,8 @@ class Covariances:
         return sum(factor * getattr(summand, ask)(x) for (factor, summand), x in terms)
 
     def variances(self, rows: Any = None) -> np.ndarray:
-        """Return the variances of answers, see :meth:`Covariance.variances`."""
+        """Return the variance of each answer. The arguments are as for
+        :meth:`Covariance.variances`."""
         if rows is None and self._single is not None:
             return self._single()
         if self._view is None:
@@ -166,11 +175,13 @@ class Covariances:
         return np.concatenate([self._sum("variances", rows[block]) for block in blocks])
 
     def matrix(self, rows: Any) -> np.ndarray:
-        """Return the covariances of answers, see :meth:`Covariance.matrix`."""
+        """Return the covariance of each pair of answers. The arguments are as for
+        :meth:`Covariance.matrix`."""
         return self._sum("matrix", rows)
 
     def product(self, vector: np.ndarray) -> np.ndarray:
-        """Return the product with a vector, see :meth:`Covariance.product`."""
+        """Multiply the covariance matrix of all categories by a vector, as
+        :meth:`Covariance.product` does."""
         if self._view is None:
             return self._sum("product", vector)
         terms = zip(self._summands, self._pulled(vector), strict=True)
@@ -178,7 +189,10 @@ class Covariances:
 
 
 def of_columns(diagonal: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> Factors:
-    """Return the factors of a covariance matrix whose B is given as an array (d, k)."""
+    """Return the `Factors` of the covariance matrix diag(D) + B W B', given D, B and W as arrays.
+
+    Shapes: diagonal D (d,), columns B (d, k), weights W (k, k) or its diagonal (k,).
+    """
     return diagonal, lambda rows: rows @ columns, lambda x: columns @ x, weights
 
 
@@ -188,7 +202,11 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 class CategoryLaw(NamedTuple):
-    """n times the variance of a category's estimate as a function of f: ``A + b f - c f**2``."""
+    """n times the variance of a category's estimate, as a quadratic function of its true frequency
+    f.
+
+    It is ``null_variance + slope * f - curvature * f**2``, where n is the number of users.
+    """
 
     # Here f is the frequency of the category. The covariance of several categories is known if
     # there are factors.
@@ -207,20 +225,26 @@ class CategoryLaw(NamedTuple):
         return "MULTINOMIAL" if self.factors is not None else (type(self), tuple(self))
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category."""
+        """Return n times the variance of each category's estimate, for given true frequencies."""
         return self.null_variance + frequencies * (self.slope - self.curvature * frequencies)
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
-        """Return the covariance of linear answers."""
+        """Return n times the covariance of answers to queries, for given true frequencies."""
         return Covariance(self, frequencies, self.factors or _refuse)
 
 
 def support_law(p: float, q: float) -> CategoryLaw:
-    """Return n times the variances of estimates, from p and q (Wang et al., NDSS 2020, Eq. 5)."""
+    """Return n times the variances of estimates from n users, given the probabilities p and q.
+
+    A report supports (counts in favor of) the user's own category with probability p, and each
+    other category with probability q. The formula is Eq. 5 of T. Wang et al., "Locally
+    differentially private frequency estimation with consistency", NDSS 2020.
+    """
     if not 0 <= q < p <= 1:
         raise ValueError(
             f"NoiseModel needs 0 <= q < p <= 1, got p={p}, q={q}. Pass as p the probability that a "
-            "report supports the user's own category."
+            "report supports the user's own category, and as q the probability that it supports "
+            "another category."
         )
     null_variance, slope = q * (1 - q) / (p - q) ** 2, (1 - p - q) / (p - q)
     return CategoryLaw(null_variance, slope, half_count=0.5 / (p - q))
@@ -228,9 +252,10 @@ def support_law(p: float, q: float) -> CategoryLaw:
 
 def _refuse(frequencies: np.ndarray) -> Factors:
     raise ValueError(
-        "A standard error alone, or p, q and n_samples, do not determine the covariance of several "
-        "categories, which depends on the mechanism. Use the noise of the oracle's own estimate "
-        "(oracle.noise_, estimate.noise), or oracle.channel(n_categories).noise(n_samples)."
+        "This noise was created from a standard error, or from p, q and n_samples. These numbers "
+        "do not determine the covariance of several categories, which depends on the mechanism. "
+        "Use the noise of an oracle or of its estimate (oracle.noise_, estimate.noise), or "
+        "oracle.channel(n_categories).noise(n_samples)."
     )
 
 
@@ -244,23 +269,24 @@ TAGGED |= {"category-law": CategoryLaw, "drawn-user": MULTINOMIAL}
 
 
 def every_category(n_categories: int) -> sparse.csr_array:
-    """Return the matrix of queries that ask for each single category."""
+    """Return the matrix of the queries for the frequencies of the single categories (an identity
+    matrix)."""
     return as_rows(sparse.eye_array(n_categories, format="csr"))
 
 
 def as_rows(matrix: Matrix, n_categories: int | None = None) -> sparse.csr_array:
-    """Convert queries to a sparse matrix without explicit zeros or repeated entries.
+    """Convert a matrix of queries to a sparse matrix without explicit zeros or repeated entries.
 
     Shapes: matrix (n_queries, d) -> (n_queries, d).
-    n_categories: the number d of columns that is required; None allows any number.
+    n_categories: the required number d of columns. If None, any number is accepted.
     """
     queries: Any = matrix
     rows = sparse.csr_array(queries if sparse.issparse(queries) else np.atleast_2d(queries))
     rows = rows.astype(np.float64, copy=True)
     if rows.ndim != 2 or n_categories not in (None, rows.shape[1]):
         raise ValueError(
-            f"Linear answers need a matrix of shape (n_queries, {n_categories or 'd'}): one row "
-            f"per query, one weight per category; got shape {rows.shape}."
+            f"Queries must be a matrix of shape (n_queries, {n_categories or 'd'}), got shape "
+            f"{rows.shape}. Pass one row per query, with one weight per category."
         )
     rows.sum_duplicates()
     rows.eliminate_zeros()

@@ -1,4 +1,4 @@
-"""The noise model of an estimate: its error is a sum of independent terms."""
+"""The noise model of an estimate: the error of the estimate is a sum of independent terms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from ._covariance import MULTINOMIAL, CategoryLaw, Covariances, as_rows, support
 
 
 class Term(NamedTuple):
-    """One independent error of an estimate; its covariance is that of one user * weight / users."""
+    """One of the independent errors whose sum is the error of an estimate.
+
+    Its covariance is ``weight / users`` times the covariance for one user, which `law` defines.
+    """
 
     # The properties for one user: `null_variance`, `slope`, `curvature` and `half_count`, the
     # variance of each category by `variances(frequencies)`, and all covariances by
@@ -38,27 +41,37 @@ class Term(NamedTuple):
         frequencies = 0 if self.frequencies is None else self.frequencies
         are_finite = all(map(_is_finite, (self.weight, self.users, frequencies)))
         if not are_finite or not callable(self.law.variances) or np.any(self.users <= 0):
-            raise ValueError("an error of no users, or without bound")
+            raise ValueError(
+                "A term of the noise needs a law with a method variances, finite numbers, and "
+                "users > 0. Save the estimate again."
+            )
         order: Any = [] if self.order is None else self.order
         if not np.array_equal(np.sort(order), np.arange(len(order))):
-            raise ValueError("an order that is no permutation")
+            raise ValueError(
+                "The order of a term of the noise must contain each position of a category once. "
+                "Save the estimate again."
+            )
 
     @property
     def is_draw(self) -> bool:
-        """Whether the term is the sampling error of users."""
+        """Whether the term is the sampling error of the users, if they are a random sample."""
         return self.law == MULTINOMIAL
 
     def times(self, value: Any) -> Any:
-        """Multiply a variance for one user by ``weight / users`` of each estimate."""
+        """Multiply a number for one user, such as a variance, by ``weight / users`` of each
+        estimate."""
         return value / np.asarray(self.users, dtype=float) * self.weight
 
     def is_like(self, other: Term) -> bool:
-        """Return whether two terms are equal except for `weight` and `users`."""
+        """Return whether two terms are equal in all attributes except `weight` and `users`."""
         fields = zip(self[3:], other[3:], strict=True)  # laws from pickles are copies
         return self.law == other.law and all(_is_same(a, b) for a, b in fields)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
-        """Return the variance of each category for one user, (d,) or (n_estimates, d)."""
+        """Return the variance of this error for each category, for given true frequencies.
+
+        The shape is (d,), or (n_estimates, d) if the estimates differ.
+        """
         f = frequencies if self.frequencies is None else self.frequencies
         if self.order is None:
             variances = self.law.variances(f)
@@ -68,7 +81,10 @@ class Term(NamedTuple):
         return variances / users * np.asarray(self.weight)[..., None]
 
     def covariance(self, frequencies: np.ndarray) -> Any:
-        """Return the covariance for one user, in the case of a single estimate."""
+        """Return the covariance of this error for one user, for given true frequencies.
+
+        It requires a single estimate, and does not include the factor ``weight / users``.
+        """
         f = frequencies if self.frequencies is None else self.frequencies.reshape(-1)
         if self.order is None:
             return self.law.covariance(f)
@@ -77,12 +93,15 @@ class Term(NamedTuple):
         return Covariances([(1.0, inner)], view, lambda: inner.variances()[self.order])
 
     def of_rows(self, rows: Rows) -> Term:
-        """Return the term for only some of the estimates (rows)."""
+        """Return the term of an estimate that contains only the given rows."""
         numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
         return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
 
     def permuted(self, order: np.ndarray) -> Term:
-        """Return the term of an estimate whose categories are in another order."""
+        """Return the term for the same estimate with its categories in another order.
+
+        `order` contains, for each category of the new order, its position in the present order.
+        """
         f = None if self.frequencies is None else self.frequencies[..., order]
         if not self.is_draw:
             order = order if self.order is None else self.order[order]
@@ -93,12 +112,15 @@ TAGGED["term"] = Term
 
 
 class _Reordered(NamedTuple):
-    """Converts queries and vectors between two orders of the categories."""
+    """Converts queries and vectors between two orders of the categories.
+
+    `order` contains, for each category of the new order, its position in the original order.
+    """
 
     order: np.ndarray
 
     def back(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the last axis, one value per category, to the original order of the categories."""
+        """Convert arrays to the original order of the categories, which are the last axis."""
         known = np.empty_like(vectors)
         known[..., self.order] = vectors
         return known
@@ -125,25 +147,27 @@ class Noise(Tagged, tag="noise"):
     terms : tuple of Term
         The independent errors.
     n_samples : int, ndarray of shape (n_estimates,) or None
-        Number of reporting users of each estimate. None if it is unknown.
+        For each estimate, the number of users who reported. None if it is unknown.
     n_users : int, float, ndarray of shape (n_estimates,) or None
-        Number of users whose frequencies are estimated. It is larger than `n_samples` if only a
-        random sample of the users reported.
+        For each estimate, the number of users whose frequencies are estimated. It is larger than
+        `n_samples` if only a random sample of these users reported.
     p, q : float or None
-        Probability that a report supports the user's own category (p), and a given other category
-        (q). None if reports do not support sets of categories.
+        Probability that a report supports (counts in favor of) the user's own category (p), and
+        probability that it supports a given other category (q). None if reports do not support sets
+        of categories.
     grids : tuple of (mechanism, number)
-        Pairs from which the distance of possible estimates is computed: half of it is `half_count`
-        of the mechanism, divided by the number.
+        Pairs from which the distance between two neighboring possible estimates is computed: half
+        of this distance is `half_count` of the mechanism, divided by the number.
     has_slope : bool
-        Whether the variance of a category's estimate depends only on its own frequency, in the same
-        way for all categories.
+        Whether the variance of a category's estimate is the same function of the category's true
+        frequency for all categories, and depends on no other frequency.
     level : float, ndarray of shape (n_estimates,) or None
-        The standard deviation, if it is the only known property of the noise. It is stored itself
-        because its square may be too large or too small for a float.
+        The standard deviation, if it is the only known property of the noise; otherwise None. The
+        square of the standard deviation may be too large or too small for a float.
     draws : tuple of Term or None
-        The sampling errors that must be added for statements about a population. None means that
-        the `n_users` users are one random sample. A weighted mean of groups has one term per group.
+        The sampling errors that must be added for statements about a population from which the
+        users are a random sample. None means that the `n_users` users are one random sample. A
+        weighted mean of groups has one term per group.
     """
 
     # The object computes the covariance of the linear answers `matrix @ estimate` for given true
@@ -205,7 +229,10 @@ class Noise(Tagged, tag="noise"):
         if self.p is not None:
             support_law(self.p, self.q)
         if self.level is not None and not (_is_finite(self.level) and np.all(self.level >= 0)):
-            raise ValueError(f"noise of level {self.level!r:.80}")
+            raise ValueError(
+                f"The standard deviation of Noise must be finite and >= 0, got level="
+                f"{self.level!r:.80}. Save the estimate again."
+            )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable. Create a new object instead.")
@@ -213,14 +240,14 @@ class Noise(Tagged, tag="noise"):
     # -- noise of one collection, and combinations ------------------------------------------------
     @classmethod
     def of(cls, law: Any, n_samples: ArrayLike) -> Noise:
-        """Return the noise of the estimates of one collection.
+        """Return the noise of estimates from reports of one mechanism.
 
         Parameters
         ----------
         law : LinearMechanism
-            The mechanism.
+            The mechanism of the reports.
         n_samples : int or array-like of shape (n_estimates,)
-            Number of users.
+            Number of users who reported, for each estimate.
 
         Returns
         -------
@@ -238,15 +265,17 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def of_level(cls, std: float, n_samples: ArrayLike | None = None) -> Noise:
-        """Return noise of which only the standard deviation is known, equal for all frequencies.
+        """Return a noise model in which only the standard deviation is known.
+
+        The standard deviation is the same for all categories and frequencies.
 
         Parameters
         ----------
         std : float
-            Standard deviation of the estimated frequency of a category; with `n_samples`, of its
-            count.
+            Standard deviation of the estimated frequency of a category. If `n_samples` is not None,
+            it is the standard deviation of the estimated number of users of a category.
         n_samples : int or array-like of shape (n_estimates,), default=None
-            Number of users; None if unknown.
+            Number of users. None if it is unknown.
 
         Returns
         -------
@@ -266,9 +295,9 @@ class Noise(Tagged, tag="noise"):
         Parameters
         ----------
         law : AddedNoise
-            The distribution.
+            The distribution of the noise of the counts.
         n_samples : int or array-like of shape (n_estimates,)
-            Number of users, by which the counts are divided.
+            Number of users. The frequencies are the counts divided by this number.
 
         Returns
         -------
@@ -288,12 +317,13 @@ class Noise(Tagged, tag="noise"):
         noises : sequence of Noise
             The noise of each estimate.
         weights : array-like of shape (n_noises,) or (n_noises, n_estimates)
-            The weights of the estimates; (1, -1) for a difference.
+            The weights of the estimates. For a difference of two estimates, (1, -1).
 
         Returns
         -------
         Noise
-            The noise. Its `n_users` is the effective sample size of a draw from a population.
+            The noise. Its `n_users` is the effective sample size: a random sample of so many users
+            has the same sampling error.
         """
         weights = np.asarray(weights, dtype=float)
         pairs = list(zip(noises, weights, strict=True))
@@ -317,12 +347,13 @@ class Noise(Tagged, tag="noise"):
 
     @classmethod
     def of_estimates(cls, noises: Sequence[Noise]) -> Noise:
-        """Combine the noise of single estimates into the noise of one estimate with several rows.
+        """Return the noise of an estimate with several rows, given the noise of each row.
 
         Parameters
         ----------
         noises : sequence of Noise
-            The noise of each row. All estimates must use one mechanism and different users.
+            The noise of each row. The rows must be estimates from reports of equal mechanisms, and
+            each from different users.
 
         Returns
         -------
@@ -332,15 +363,15 @@ class Noise(Tagged, tag="noise"):
         Raises
         ------
         ValueError
-            If the noise models differ in more than their numbers of users.
+            If the noise models differ in something other than their numbers of users.
         """
         first = noises[0]
         same = [(len(x.terms), x.p, x.q, x.has_slope, x.draws, x.n_samples is None) for x in noises]
         pairs = [zip(x.terms, first.terms, strict=False) for x in noises]
         if len(set(same)) > 1 or not all(a.is_like(b) for pair in pairs for a, b in pair):
             raise ValueError(
-                "The errors of these estimates have different distributions. Combine only "
-                "estimates of a single mechanism."
+                "These estimates cannot become rows of one estimate, because their errors have "
+                "different distributions. Combine only estimates from equal oracles."
             )
 
         def rows(numbers: Iterable[Any]) -> Any:
@@ -365,7 +396,10 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def design_effect(self) -> Any:
-        """Kish's design effect of unequal weights of users, of shape (n_estimates,)."""
+        """Kish's design effect: the factor by which weights of users increase the variance.
+
+        It has shape (n_estimates,), and is 1 if all users have equal weights.
+        """
         n = np.ravel(np.asarray(self.n_samples))
         laws = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "of_all_users", False) for term in laws):
@@ -378,34 +412,34 @@ class Noise(Tagged, tag="noise"):
         return self.n_samples is not None and bool(np.any(self.design_effect > 1 + 1e-9))
 
     def of_sample(self, n_users: Any) -> Noise:
-        """Return the noise of an estimate about all users, if only a random sample reports.
+        """Return the noise of an estimate for all users, if only a random sample of them reported.
 
         Parameters
         ----------
         n_users : int or ndarray of shape (n_estimates,)
-            Number of all users.
+            Number of all users, including the users who did not report.
 
         Returns
         -------
         Noise
-            The noise.
+            The noise, which includes the sampling error.
         """
         m, n = np.asarray(self.n_samples, dtype=float), np.asarray(n_users, dtype=float)
         drawn = Term(MULTINOMIAL, (n - m) / (m * np.maximum(n - 1, 1)))
         return self._with([*self.terms, drawn], n_users=n_users, draws=None)
 
     def of_population(self) -> Noise:
-        """Return the noise with the sampling error of users as a random sample of a population.
+        """Return the noise of an estimate for a population, if the users are a random sample of it.
 
         Returns
         -------
         Noise
-            The noise.
+            The noise, which includes the sampling error of the users.
         """
         if self.n_users is None:
             raise ValueError(
-                "The sampling error for a population needs the number of users, which this noise "
-                "lacks. Use noise with n_samples."
+                "The sampling error for a population cannot be computed, because the number of "
+                "users of this noise is unknown. Use a noise model that was created with n_samples."
             )
         return self._with([*self.terms, *self._draws()], draws=())
 
@@ -415,23 +449,23 @@ class Noise(Tagged, tag="noise"):
         return self.draws or ()
 
     def of_reports(self) -> Noise:
-        """Return the noise of the reports alone, without the sampling error of users.
+        """Return the noise without the sampling error of the users.
 
         Returns
         -------
         Noise
-            The noise.
+            The noise, which includes only the errors of the reports.
         """
         terms = [term for term in self.terms if not term.is_draw]
         return self._with(terms, n_users=self.n_samples, draws=None)
 
     def permuted(self, order: np.ndarray) -> Noise:
-        """Return the noise of an estimate whose categories are in another order.
+        """Return the noise for the same estimate with its categories in another order.
 
         Parameters
         ----------
         order : ndarray of int of shape (d,)
-            The position of each category in the order of this noise.
+            For each category in the new order, its position in the present order.
 
         Returns
         -------
@@ -441,7 +475,7 @@ class Noise(Tagged, tag="noise"):
         return self._of_each_term(lambda term: term.permuted(order))
 
     def scaled(self, factor: float) -> Noise:
-        """Return noise whose covariances are larger by a factor.
+        """Return noise whose covariances are multiplied by a factor.
 
         Parameters
         ----------
@@ -451,8 +485,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise of an estimate from fewer users: their number is divided by the factor. The
-            result has p and q only if this is the noise of one collection.
+            The noise, as of an estimate from fewer users: their number is divided by the factor.
+            The attributes p and q are None unless this is the noise of a single collection.
         """
         is_plain = self.p is not None and len(self.terms) == 1 and self.terms[0].order is None
         fewer = None if self.n_samples is None else np.asarray(self.n_samples) / factor
@@ -466,7 +500,9 @@ class Noise(Tagged, tag="noise"):
         )
 
     def given(self, frequencies: np.ndarray) -> Noise:
-        """Return the noise evaluated at these frequencies, whatever frequencies are passed later.
+        """Return a copy of the noise in which the true frequencies are fixed.
+
+        The methods of the copy ignore their argument `frequencies` and use the fixed frequencies.
 
         Parameters
         ----------
@@ -476,24 +512,23 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Noise
-            The noise. The sampling error of users is also evaluated at these frequencies.
+            The noise. Its sampling error of users also uses the fixed frequencies.
         """
         whole = self._with(self.terms, draws=self._draws())
         return whole._of_each_term(lambda term: term._replace(frequencies=frequencies))
 
     def of_rows(self, rows: Rows) -> Noise:
-        """Return the noise of only some of the estimates (rows).
+        """Return the noise of some rows (estimates).
 
         Parameters
         ----------
         rows : int, slice or array-like
-            The estimates to select.
+            The rows to select.
 
         Returns
         -------
         Noise
-            The noise of these estimates; the same object if all estimates have the same number
-            of users.
+            The noise of these rows. If the noise does not differ between rows, it is this object.
         """
         terms = (*self.terms, *(self.draws or ()))
         numbers = [self.n_samples, self.n_users, *(x for term in terms for x in term[1:3])]
@@ -541,17 +576,20 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def presumes_normal(self) -> bool:
-        """Whether only the standard deviation is known, so that intervals assume normal noise."""
+        """Whether only the standard deviation is known.
+
+        Intervals must then assume that the noise is normal.
+        """
         return self.level is not None
 
     @property
     def channel(self) -> Any:
-        """The mechanism of the reports; for a combination, the mechanism of the first estimate."""
+        """The mechanism of the reports; for several estimates, the mechanism of the first."""
         return self.terms[0].law
 
     @property
     def support_law(self) -> Noise | None:
-        """The noise itself if it has p and q, otherwise None."""
+        """This object if p and q are known, otherwise None."""
         return None if self.p is None else self
 
     def _total(self, question: Callable[[Any], Any]) -> Any:
@@ -559,10 +597,11 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def std(self) -> Any:
-        """Standard error of a category of frequency 0 (Wang et al., NDSS 2020, Eq. 7).
+        """Standard error of the estimated frequency of a category with true frequency 0.
 
-        A float, or an array with one entry per estimate. If categories differ, it is the root of
-        the mean variance.
+        A float, or an array with one entry per estimate. If categories differ, it is the square
+        root of the mean variance. The formula for p and q is Eq. 7 of T. Wang et al., "Locally
+        differentially private frequency estimation with consistency", NDSS 2020.
         """
         if self.level is not None:
             return self.level
@@ -570,14 +609,15 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def growth(self) -> Any:
-        """The increase of the variance of an estimate per unit of the category's frequency."""
+        """Derivative of the variance of an estimate with respect to the true frequency, at 0."""
         return self._total(lambda law: law.slope)
 
     @property
     def curvature(self) -> Any:
-        """The decrease of the variance of an estimate per unit of the squared frequency.
+        """The coefficient c of the variance ``a + b f - c f**2`` at the true frequency f.
 
-        A float, or an array with one entry per estimate; 0 if there is no sampling error.
+        A float, or an array with one entry per estimate. It is 0 if there is no sampling error of
+        users.
         """
         return sum((t.times(t.law.curvature) for t in self.terms if t.law.curvature), 0.0)
 
@@ -589,28 +629,34 @@ class Noise(Tagged, tag="noise"):
 
     @property
     def null_variance(self) -> float | None:
-        """``std**2`` times the number of users; None if `slope` is None."""
+        """``std**2`` times the number of users. None if `slope` is None."""
         return self._per_user(lambda law: law.null_variance)
 
     @property
     def slope(self) -> float | None:
-        """`growth` times the number of users; None if categories have different slopes."""
+        """`growth` times the number of users. None if `growth` differs between categories."""
         return self._per_user(lambda law: law.slope)
 
     @property
     def half_count(self) -> Any:
-        """The continuity correction: half the distance between neighboring possible estimates.
+        """The continuity correction: half the distance between two neighboring possible estimates.
 
-        A float, or an array with one entry per estimate. Estimates lie on a grid, and a probability
-        on a grid is compared with a continuous distribution at the midpoint between two grid
-        points. The value is 0 if the grid is unknown. If there are several grids, the coarsest grid
-        counts, because a part with nearly noiseless reports has few possible values.
+        A float, or an array with one entry per estimate. Only certain values are possible for an
+        estimate, because reports are counted. A probability of such values is compared with a
+        continuous distribution at the midpoint between two values. The property is 0 if the
+        possible values are unknown. If the estimate is a sum of several parts with different
+        distances, the largest distance is used, because a part with nearly noiseless reports has
+        few possible values.
         """
         halves = [law.half_count / np.asarray(n, dtype=float) for law, n in self.grids]
         return np.max(halves, axis=0) if halves else 0.0
 
     def debias(self, support_counts: ArrayLike) -> np.ndarray:
-        """Return unbiased frequencies from support counts (Wang et al., NDSS 2020, Eq. 2).
+        """Return unbiased frequency estimates from the numbers of reports that support categories.
+
+        A report supports a category if it counts in favor of the category.
+        The formula is Eq. 2 of T. Wang et al., "Locally differentially private frequency estimation
+        with consistency", NDSS 2020.
 
         Parameters
         ----------
@@ -626,7 +672,10 @@ class Noise(Tagged, tag="noise"):
         return (np.asarray(support_counts) / n_samples - self.q) / (self.p - self.q)
 
     def frequencies_behind(self, values: np.ndarray) -> np.ndarray:
-        """Return the frequencies at which to evaluate the covariances of a raw estimate.
+        """Return frequencies for the computation of the covariances of a raw estimate.
+
+        Covariances depend on the true frequencies, which are unknown. This method replaces them by
+        frequencies that are computed from the raw estimate.
 
         Parameters
         ----------
@@ -636,8 +685,9 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (d,)
-            The nearest frequencies that are >= 0 and sum to 1, unless the mechanism defines better
-            ones. If a user may have several categories, the values clipped to [0, 1].
+            By default, the vector nearest to the raw estimate whose entries are at least 0 and sum
+            to 1. The mechanism may define other frequencies. If a user may have several categories,
+            the raw estimate clipped to [0, 1].
         """
         kept = [term for term in self.terms if not term.is_draw]
         if any(getattr(term.law, "shares_overlap", False) for term in kept):
@@ -651,7 +701,7 @@ class Noise(Tagged, tag="noise"):
 
     # -- covariances ------------------------------------------------------------------------------
     def at(self, frequencies: ArrayLike) -> Covariances:
-        """Return the covariance of linear answers to a single estimate.
+        """Return the covariance of a single raw estimate, for given true frequencies.
 
         Parameters
         ----------
@@ -661,7 +711,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         Covariances
-            An operator: ``variances(rows)``, ``matrix(rows)`` and ``product(vector)``.
+            An object with the methods ``variances(rows)`` and ``matrix(rows)``, for the answers to
+            the queries in ``rows``, and ``product(vector)``.
         """
         f = np.asarray(frequencies, dtype=np.float64)
         parts = list[list[Any]]()
@@ -687,8 +738,8 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (n_queries, n_queries) or (n_estimates, n_queries, n_queries)
-            The covariances. There is a single matrix if there is one number of users and one
-            distribution.
+            The covariances. The result is a single matrix if all estimates have the same number of
+            users and `frequencies` has shape (d,).
 
         Raises
         ------
@@ -699,7 +750,9 @@ class Noise(Tagged, tag="noise"):
         return self._of_each(frequencies, lambda errors: errors.matrix(rows))
 
     def answer_variance(self, matrix: Matrix, frequencies: ArrayLike) -> np.ndarray:
-        """Return only the variances of the answers, which are the diagonal of `covariance`.
+        """Return the variances of the answers to linear queries of the raw estimate.
+
+        They are the diagonal of the result of `covariance`.
 
         Parameters
         ----------
@@ -717,7 +770,10 @@ class Noise(Tagged, tag="noise"):
         return self._of_each(frequencies, lambda errors: errors.variances(rows))
 
     def variance(self, frequencies: ArrayLike) -> np.ndarray:
-        """Return the variance of each category's raw estimate (Wang et al., NDSS 2020, Eq. 5).
+        """Return the variance of each category's raw estimate.
+
+        The formula for p and q is Eq. 5 of T. Wang et al., "Locally differentially private
+        frequency estimation with consistency", NDSS 2020.
 
         Parameters
         ----------
@@ -745,7 +801,7 @@ class Noise(Tagged, tag="noise"):
         Returns
         -------
         ndarray of shape (d,)
-            The product, for a single number of users.
+            The product. The noise must be for a single estimate.
 
         Raises
         ------
@@ -757,7 +813,11 @@ class Noise(Tagged, tag="noise"):
     def _of_each(
         self, frequencies: ArrayLike, ask: Callable[[Covariances], np.ndarray]
     ) -> np.ndarray:
-        """Apply `ask` to the covariance of each estimate, and return the results."""
+        """Apply the function `ask` to the covariance of each estimate, and return the results as an
+        array.
+
+        `frequencies` contains the true frequencies.
+        """
         f = np.asarray(frequencies, dtype=np.float64)
         n_estimates = {len(x) for x in (f[..., 0], self.n_samples) if np.ndim(x)}
         if not n_estimates:
@@ -768,13 +828,14 @@ class Noise(Tagged, tag="noise"):
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel(Noise, tag="noise-model"):
-    """The noise model of a pure frequency oracle, given by p, q and the number of users.
+    """The noise of an estimate, given two probabilities p and q and the number of users.
 
-    Every report of a pure oracle *supports* a set of categories: the user's own category with
-    probability `p`, and any other category with probability `q`. The numbers p and q determine the
-    variance of each category's estimate. They do not determine the covariance of two categories,
-    which depends on the mechanism. The noise of an oracle's own estimate (``oracle.noise_``,
-    ``estimate.noise``) includes the covariances.
+    Most oracles have these probabilities. A report of such an oracle *supports* (counts in favor
+    of) a set of categories. The set contains the user's own category with probability `p`, and each
+    other category with probability `q`. The numbers p and q determine the variance of each
+    category's estimate. They do not determine the covariance of two categories, which depends on
+    the mechanism. The noise of an oracle's own estimate (``oracle.noise_``, ``estimate.noise``)
+    includes the covariances.
 
     Parameters
     ----------
@@ -783,12 +844,12 @@ class NoiseModel(Noise, tag="noise-model"):
     q : float
         Probability that a report supports each other category, ``0 <= q < p <= 1``.
     n_samples : int or ndarray of shape (n_estimates,)
-        Number of users behind each estimate.
+        Number of users, for each estimate.
 
     Attributes
     ----------
     std : float or ndarray of shape (n_estimates,)
-        Standard error at frequency 0.
+        Standard error of the estimated frequency of a category with true frequency 0.
 
     References
     ----------
@@ -823,12 +884,12 @@ class NoiseModel(Noise, tag="noise-model"):
 
 
 def _checked(n_users: ArrayLike) -> Any:
-    """Check numbers of users: return a single number unchanged, several as an array."""
+    """Check that numbers of users are finite and positive. Return a single number, or an array."""
     n_samples = np.asarray(n_users)
     if n_samples.ndim > 1 or not _is_finite(n_samples) or not np.all(n_samples > 0):
         raise ValueError(
-            f"Noise needs finite n_samples > 0, got {n_users!r}. Pass a single number, or a number "
-            "for each row."
+            f"Noise needs finite numbers of users > 0, got n_samples={n_users!r}. Pass a single "
+            "number, or one number for each estimate."
         )
     return n_samples if n_samples.ndim else n_users
 
@@ -845,12 +906,18 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def _some(numbers: Any, rows: Any, least: int = 1) -> Any:
-    """Select rows from numbers that have one value per estimate; return others unchanged."""
+    """Select rows of an array that has one entry per estimate. Return anything else unchanged.
+
+    An array has one entry per estimate if it has at least `least` axes.
+    """
     return np.asarray(numbers)[rows] if np.ndim(numbers) >= least else numbers
 
 
 def _joined(terms: Sequence[Term]) -> list[Term]:
-    """Merge the terms of reports of the same mechanism at several frequencies into one term."""
+    """Merge terms that have the same mechanism into one term, if possible.
+
+    The terms may have different fixed frequencies.
+    """
     # Users report independently of each other, so the covariance of their reports is a sum over
     # the users, and linear in their frequencies. So a weighted sum of covariances is the covariance
     # at the weighted mean of the frequencies.
@@ -878,8 +945,9 @@ def _mean_term(terms: Sequence[Any]) -> Term:
 def variances_after_norm(
     noise: Noise, rows: sparse.csr_array, frequencies: np.ndarray
 ) -> np.ndarray:
-    """Return the variances of linear answers to a raw estimate after the post-processor Norm.
+    """Return the variances of answers to linear queries after the post-processor Norm.
 
+    Norm adds the same number to all estimates, so that they sum to 1.
     Shapes: rows (n_queries, d), frequencies (d,) -> (n_queries,).
     """
     errors = noise.at(frequencies)
@@ -896,12 +964,13 @@ def variances_after_norm(
 
 
 def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[float, float]:
-    """Return a model with independent errors that has the same variances of differences.
+    """Return an approximation with independent errors, for estimates whose sum is known.
 
+    If the sum of the frequencies is known, only the differences between categories' estimates
+    matter. The result has the same mean variance of these differences.
     largest: the category that may have all users.
-    Returns: the standard error at frequency 0, and the slope of the variance in the frequency.
-    If the sum of the frequencies is known, only the differences of the estimates matter. If the
-    covariance is unknown, the errors are assumed to be independent.
+    Returns: the standard error at frequency 0, and the derivative of the variance with respect to
+    the frequency. If the covariance is unknown, the errors are assumed to be independent.
     """
     rows = np.eye(n_categories)
     is_largest = np.arange(n_categories) == largest
@@ -916,7 +985,10 @@ def independent_noise(noise: Noise, largest: int, n_categories: int) -> tuple[fl
 
 
 def _spread(covariance: np.ndarray) -> float:
-    """Return half the mean variance of the differences of two categories."""
+    """Return half the mean variance of the difference between the estimates of two categories.
+
+    The mean is over all pairs of categories.
+    """
     n = len(covariance)
     return max((np.trace(covariance) - covariance.sum() / n) / (n - 1), 0.0)
 

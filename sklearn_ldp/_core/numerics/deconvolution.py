@@ -1,8 +1,9 @@
-"""Deconvolution: learn the distribution (prior) of true frequencies from noisy estimates.
+"""Deconvolution: estimate the distribution (prior) of true frequencies from noisy estimates.
 
 Internally everything is in units of the noise. `z` is an estimate and `theta` is a true frequency,
-both divided by sigma, and the variance of z is ``1 + growth * theta``. Estimates that are close
-together share a cell, so the cost hardly grows with the number of categories.
+both divided by sigma, the standard error at frequency 0. The variance of z is ``1 + growth *
+theta``. Estimates that are close together are replaced by their mean (a cell), so the cost hardly
+grows with the number of categories.
 """
 
 from __future__ import annotations
@@ -62,40 +63,61 @@ Prior = tuple[np.ndarray, np.ndarray]
 # -- the distributions of estimates ------------------------------------------------------------
 @dataclass(frozen=True)
 class NormalLaw:
-    """Normal distribution of an estimate of theta, with the variance ``1 + growth * theta``."""
+    """Normal distribution of an estimate, given the true frequency theta.
+
+    The mean is theta and the variance is ``1 + growth * theta``, in units of the noise.
+    """
 
     growth: float
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return the log density of each estimate (row) given each true frequency (column)."""
+        """Return the log density of each estimate z (row), given each true frequency theta
+        (column)."""
         variance = np.maximum(1 + self.growth * theta, 1e-4)
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return the standard deviation of the estimate of each frequency, at least 1."""
+        """Return, for each true frequency, the standard deviation of its estimate (at least 1).
+
+        An estimate that is many such units away from a frequency is implausible.
+        """
         return np.sqrt(np.maximum(1 + self.growth * np.maximum(theta, 0), 1.0))
 
 
 @dataclass(frozen=True)
 class LaplaceLaw:
-    """Laplace distribution of estimates; geometric noise has nearly the same shape."""
+    """Laplace distribution of an estimate, given the true frequency.
+
+    Geometric noise has nearly the same distribution.
+    """
 
     # The exponential rate of the density, per standard deviation: the root of 2 for Laplace noise.
     rate: float
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return log densities, without the constant that `NormalLaw` also omits."""
+        """Return the log density of each estimate z (row), given each true frequency theta
+        (column).
+
+        A constant is omitted, the same as in `NormalLaw`.
+        """
         constant = np.log(self.rate / 2) + 0.5 * np.log(2 * np.pi)
         return constant - self.rate * np.abs(z[:, None] - theta)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return twice the standard deviation, because the tails are longer than normal tails."""
+        """Return, for each true frequency, twice the standard deviation of its estimate.
+
+        The factor of 2 accounts for tails that are longer than the tails of a normal distribution.
+        """
         return np.full(len(theta), 2.0)
 
 
 @dataclass(frozen=True)
 class CountLaw:
-    """Skewed distribution of estimates that are based on small counts of supporting reports."""
+    """Skewed distribution of an estimate that is computed from a small number of supporting
+    reports.
+
+    A report supports a category if it counts in favor of it.
+    """
 
     # Users who have the category support it with probability p, and the other users with
     # probability q. So a count is the sum of two binomial variables. Its density is approximated
@@ -109,11 +131,15 @@ class CountLaw:
 
     @property
     def unit(self) -> float:
-        """Standard deviation of the number of reports that support a category without users."""
+        """Standard deviation of the number of supporting reports of a category that no user has."""
         return np.sqrt(self.n * self.q * (1 - self.q))
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return log densities per unit of z, without the constant that `NormalLaw` also omits."""
+        """Return the log density of each estimate z (row), given each true frequency theta
+        (column).
+
+        A constant is omitted, the same as in `NormalLaw`.
+        """
         p = self.p
         q = self.q
         n = self.n
@@ -137,7 +163,8 @@ class CountLaw:
         return log - 0.5 * np.log(np.maximum(variance, 0.5) / unit**2)
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return a spread so large that no estimate counts as far from a frequency."""
+        """Return infinity for each true frequency, so that no estimate is implausible because of
+        its distance."""
         return np.full(len(theta), np.inf)
 
 
@@ -145,7 +172,11 @@ Law = NormalLaw | LaplaceLaw | CountLaw
 
 
 def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> CountLaw | None:
-    """Return the distribution of support counts if they are too small to be normal; else None."""
+    """Return the `CountLaw` of estimates. None if they have a nearly normal distribution.
+
+    The distribution is nearly normal if the estimates are computed from large numbers of reports.
+    `is_sample` states whether the users are a random sample of a population.
+    """
     if support_law is None:
         return None
     p = min(float(support_law.p), 1 - _LEAST_COUNT)
@@ -156,7 +187,11 @@ def law_of_counts(support_law: Any, n_categories: int, is_sample: bool) -> Count
 
 
 def law_of_noise(noise: Any, n_categories: int, is_sample: bool) -> LaplaceLaw | CountLaw | None:
-    """Return the distribution of estimates with this noise; None if it is nearly normal."""
+    """Return the distribution of estimates with this noise, given the true frequency.
+
+    None if it is nearly normal. `is_sample` states whether the users are a random sample of a
+    population.
+    """
     added = noise.channel
     if getattr(added, "is_heavy_tailed", False) and len(noise.terms) == 1:
         return LaplaceLaw(float(added.rates[0])) if np.ptp(added.std) == 0 else None
@@ -164,7 +199,7 @@ def law_of_noise(noise: Any, n_categories: int, is_sample: bool) -> LaplaceLaw |
 
 
 def odds_of_equal(support_law: Any, n_categories: int) -> float:
-    """Return the prior odds that all frequencies are equal, or too similar to distinguish."""
+    """Return the prior odds that all frequencies are equal, or too similar to be distinguished."""
     # The odds fall with the square of the number of informative reports per category, which are
     # the reports in excess of chance. They fall faster in large collections, which resolve smaller
     # differences, because no population is free of differences (unpublished). The odds are 0 if
@@ -181,9 +216,9 @@ def odds_of_equal(support_law: Any, n_categories: int) -> float:
 def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     """Learn a smooth prior of the frequencies by maximum likelihood (g-modelling, Efron 2016).
 
-    The log density of the prior is a cubic spline of 5 columns in asinh(frequency / std), and the
-    frequency 0 has a separate probability. The spline coefficients maximize the log marginal
-    likelihood minus the norm of the coefficients.
+    The log density of the prior is a cubic spline in asinh(frequency / std), with 5 basis functions
+    and an additional coefficient for the probability of the frequency 0. The coefficients maximize
+    the log marginal likelihood minus the norm of the coefficients.
 
     Parameters
     ----------
@@ -192,14 +227,14 @@ def g_model_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     std : float
         The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        Increase of the variance per unit of frequency.
+        Derivative of the variance of an estimate with respect to the true frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies in increasing order.
+        Frequencies that have positive probability, in increasing order.
     weights : ndarray of shape (n_support,)
-        Their probabilities.
+        The probability of each of these frequencies.
 
     References
     ----------
@@ -219,14 +254,14 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     std : float
         The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        Increase of the variance per unit of frequency.
+        Derivative of the variance of an estimate with respect to the true frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        The few frequencies that have positive probability, in increasing order.
+        The frequencies that have positive probability, in increasing order. There are few of them.
     weights : ndarray of shape (n_support,)
-        Their probabilities.
+        The probability of each of these frequencies.
 
     References
     ----------
@@ -242,12 +277,13 @@ def npmle_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
 def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     """Learn a prior as a weighted average of smooth, discrete and narrow priors (unpublished).
 
-    Five priors are averaged with Akaike weights, ``exp(-AICc / 2)``. Four are smooth: their log
-    densities are polynomials in asinh(frequency / std) of degree 2 or 3, with or without a separate
-    probability of the frequency 0. The fifth is `npmle_prior`, and each of its frequencies counts
-    as two parameters. The fits of the smooth priors use that the frequencies sum to 1. Because the
-    frequencies may be nearly equal, Gaussian priors around the mean are added: one for each of 16
-    standard deviations, weighted by an eighth of its likelihood.
+    The average has 21 priors. Four priors are smooth: their log densities are polynomials in
+    asinh(frequency / std) of degree 2 or 3, with or without a separate probability of the frequency
+    0. Their fits account for the fact that the frequencies sum to 1. The fifth prior is
+    `npmle_prior`; each of its frequencies with positive probability counts as two parameters. The
+    weights of these five priors are proportional to the Akaike weights ``exp(-AICc / 2)``. The
+    other 16 priors are for nearly equal frequencies: Gaussian priors around the mean frequency,
+    with different standard deviations. The weight of each is an eighth of its likelihood.
 
     Parameters
     ----------
@@ -256,14 +292,14 @@ def average_prior(f: ArrayLike, std: float, slope: float = 0.0) -> Prior:
     std : float
         The standard error of an estimate at frequency 0.
     slope : float, default=0.0
-        Increase of the variance per unit of frequency.
+        Derivative of the variance of an estimate with respect to the true frequency.
 
     Returns
     -------
     support : ndarray of shape (n_support,)
-        Frequencies in increasing order.
+        Frequencies that have positive probability, in increasing order.
     weights : ndarray of shape (n_support,)
-        Their probabilities.
+        The probability of each of these frequencies.
     """
     return _learnt(f, std, slope, fit_average)
 
@@ -275,7 +311,8 @@ def _learnt(f: ArrayLike, std: float, slope: float, fit: Callable) -> Prior:
 
 # -- the estimates ----------------------------------------------------------------------------
 def cells(z, width=_CELL):
-    """Group sorted estimates into cells of this width; return their means and numbers."""
+    """Group sorted values into cells of this width; return the mean and the number of values of
+    each cell."""
     lattice = np.floor(z / width)
     starts = np.flatnonzero(np.r_[True, lattice[1:] != lattice[:-1]])
     counts = np.diff(np.r_[starts, len(z)])
@@ -283,7 +320,11 @@ def cells(z, width=_CELL):
 
 
 def support_grid(values, top, mean):
-    """Return the grid of the prior: 0, even steps, geometric steps, and large estimates."""
+    """Return the grid of frequencies on which a prior is defined, in units of the noise.
+
+    It contains 0, equidistant points, then points with equal ratios, and the large estimates among
+    `values`. `top` is the maximum and `mean` the mean of the true frequencies.
+    """
     end = min(top, max(values[-1], mean) + 3)
     n_even = int(np.ceil(min(end, _NEAR) / _STEP))
     parts = [np.linspace(0, min(end, _NEAR), max(n_even, 24) + 1)]
@@ -297,17 +338,20 @@ def support_grid(values, top, mean):
 
 
 def even_measure(t):
-    """Return weights of the points of an uneven grid that represent a uniform distribution."""
+    """Return a weight for each point of an uneven grid, such that the points represent a uniform
+    density."""
     return np.diff((t[1:] + t[:-1]) / 2, prepend=t[0], append=t[-1])
 
 
 def least_level(std: float) -> float:
-    """Return a noise level above 0, so that numbers can be divided by it."""
+    """Return the noise level, or a tiny positive number if it is smaller, so that it can be a
+    divisor."""
     return max(float(std), _TINIEST)
 
 
 def scaled(f, std, slope):
-    """Return estimates in units of the noise, clipped to values that noise can plausibly cause."""
+    """Return estimates divided by `std`, after values that noise cannot plausibly cause were
+    clipped."""
     low, high = -_FARTHEST * std, 1 + _FARTHEST * std
     # Beyond this edge, which no raw estimate passes, the posterior mean would decrease with z.
     if slope > 0:
@@ -318,7 +362,11 @@ def scaled(f, std, slope):
 
 
 class Sample:
-    """The data for fitting a prior to one row of estimates: cells, a grid and the likelihood."""
+    """The data to which a prior is fitted, for one row of estimates.
+
+    The attributes include cells (groups of similar estimates), a grid of true frequencies, and the
+    likelihood of each cell (row) for each frequency of the grid (column).
+    """
 
     # f (d,): raw estimates of frequencies.
     # std: their standard error at frequency 0.
@@ -354,7 +402,12 @@ class Sample:
         self.likelihood = np.exp(log - log.max(axis=1, keepdims=True))
 
     def or_equal(self, weights, odds):
-        """Average a prior with the prior of equal frequencies; also return the likelier one."""
+        """Combine a prior with priors in which all frequencies, or all but one, are equal.
+
+        Return the average of the priors, weighted by their posterior probabilities, and the most
+        likely of the priors. `weights` are the probabilities of the first prior on the grid, and
+        `odds` are the prior odds of equal frequencies.
+        """
         # If the mean frequency is far below the noise, the largest of many estimates looks like
         # a large frequency. A prior that allows such a frequency would be worse than no estimate.
         # A single category that has a large share is visible in spite of the noise.
@@ -370,7 +423,10 @@ class Sample:
         return share @ priors, priors[np.argmax(share)]
 
     def at(self, frequency):
-        """Return the prior with all categories at one frequency, on the nearest points."""
+        """Return the prior in which all categories have the same frequency.
+
+        If it is not on the grid, the probability is divided between the two adjacent points.
+        """
         place = np.clip(np.searchsorted(self.theta, frequency), 1, len(self.theta) - 1)
         low, high = self.theta[place - 1 : place + 1]
         weights = np.zeros(len(self.theta))
@@ -379,7 +435,11 @@ class Sample:
         return weights
 
     def one_heavy(self):
-        """For several shares, the prior with one category of this share and equal others."""
+        """Return priors in which one category has a large frequency and all others are equal.
+
+        There is one row for each of several large frequencies, with a probability for each grid
+        point.
+        """
         total = self.mean * self.size
         part = 1 / self.size
         shares = _HEAVY_SHARES[(self.mean < _HEAVY_SHARES * self.top) & (self.size > 1)]
@@ -389,25 +449,38 @@ class Sample:
         return np.reshape(rows, (-1, len(self.theta)))
 
     def log_likelihood(self, weights):
-        """Return the log marginal likelihood of a prior on the grid, up to a constant."""
+        """Return the log marginal likelihood of a prior, up to a constant.
+
+        `weights` are the probabilities of the grid points.
+        """
         return self.counts @ np.log(np.maximum(self.likelihood @ weights, 1e-300))
 
     def whole_prior(self, weights):
-        """Return the prior: the grid, plus a point for each estimate far outside of it."""
+        """Return the frequencies of a prior and their probabilities, in units of the noise.
+
+        These are the points of the grid, and a point for each estimate that is too large for the
+        grid.
+        """
         support = np.concatenate([self.theta, np.minimum(self.far, self.top)])
         weights = np.concatenate([self.size * weights, self.n_far])
         order = np.argsort(support, kind="stable")
         return support[order], weights[order] / weights.sum()
 
     def prior(self, weights):
-        """Return the frequencies with positive probability, in their original unit, and these."""
+        """Return the frequencies that have positive probability, and their probabilities.
+
+        The frequencies are in their original unit.
+        """
         support, weights = self.whole_prior(weights)
         return support[weights > 0] * self.std, weights[weights > 0]
 
 
 # -- g-modelling ------------------------------------------------------------------------------
 def spline_basis(theta, n_columns):
-    """Return orthonormal columns that span cubic splines in asinh(theta), without the constant."""
+    """Return orthonormal basis functions, one per column, of the cubic splines in asinh(theta).
+
+    Constant functions are not in their span.
+    """
     t = np.arcsinh(theta) / np.arcsinh(theta[-1])
     inner = np.linspace(0, 1, n_columns - 1)[1:-1]
     knots = np.concatenate([np.zeros(4), inner, np.ones(4)])
@@ -416,7 +489,10 @@ def spline_basis(theta, n_columns):
 
 
 def polynomial_basis(theta, degree):
-    """Return orthonormal columns that span polynomials in asinh(theta), without the constant."""
+    """Return orthonormal basis functions, one per column, of the polynomials in asinh(theta).
+
+    Constant functions are not in their span.
+    """
     t = np.arcsinh(theta) / np.arcsinh(theta[-1])
     return _orthonormal(t[:, None] ** np.arange(1, degree + 1))
 
@@ -426,14 +502,20 @@ def _orthonormal(columns):
 
 
 def with_atom(basis):
-    """Append the indicator of the frequency 0 to a basis, so that it has its own probability."""
+    """Append a column to a basis, which is 1 at the frequency 0 and 0 elsewhere.
+
+    With it, the frequency 0 has a separate probability.
+    """
     atom = np.zeros((len(basis), 1))
     atom[0] = 1
     return np.hstack([basis, atom])
 
 
 def steep_prior(sample):
-    """Return weights that fall exponentially in asinh(theta), with almost the sample's mean."""
+    """Return the probabilities of a prior whose density is exponential in asinh(theta).
+
+    Its mean is close to the mean frequency of the sample.
+    """
     slopes = np.linspace(-20, 5, 101)[:, None]
     log = slopes * np.arcsinh(sample.theta)
     weights = sample.base * np.exp(log - log.max(axis=1, keepdims=True))
@@ -442,13 +524,18 @@ def steep_prior(sample):
 
 
 def fit_g_model(sample):
-    """Return the weights of Efron's prior: a spline of 5 columns, and a probability of 0."""
+    """Return the probabilities, on the sample's grid, of Efron's prior (see `g_model_prior`)."""
     basis = with_atom(spline_basis(sample.theta, 5))
     return fit_family(sample, basis, sum_known=isinstance(sample.law, CountLaw))
 
 
 def fit_family(sample, basis, *, sum_known, start=None):
-    """Return the weights ``exp(basis @ alpha)`` that maximize the penalized likelihood."""
+    """Return the probabilities of the most likely prior of a family, with a penalty.
+
+    The log density of a prior of this family is a linear combination of the columns of `basis`.
+    `sum_known` states whether the fit uses that the frequencies sum to 1. `start` contains the
+    probabilities of a prior from which the search starts.
+    """
     # This is Efron's g-modelling: the base measure is uniform in asinh(theta), and the penalty
     # is the norm of alpha. `sum_known` adds a quadratic penalty if the mean of the prior differs
     # from 1 / d. The fit is a damped Newton method with the absolute eigenvalues of the Hessian,
@@ -490,7 +577,11 @@ def fit_family(sample, basis, *, sum_known, start=None):
 
 
 def _ascend(alpha, state, derivatives):
-    """Maximize the first result of `state` by damped Newton steps; return its other results."""
+    """Maximize a function of `alpha` by damped Newton steps.
+
+    `state(alpha)` returns the value and other quantities, and `derivatives(alpha, *quantities)` the
+    gradient and minus the Hessian. Return these other quantities at the maximum.
+    """
     # `state(alpha)` returns the value followed by other quantities, and `derivatives(alpha,
     # *others)` the gradient and minus the Hessian.
     damping = 1e-3
@@ -519,7 +610,10 @@ def _ascend(alpha, state, derivatives):
 
 # -- NPMLE ------------------------------------------------------------------------------------
 def fit_npmle(sample, *, max_iter=200, tol=1e-6):
-    """Return the weights on the grid that maximize the marginal likelihood."""
+    """Return the probabilities, on the sample's grid, of the prior with the maximum likelihood.
+
+    All priors on the grid are allowed.
+    """
     # This is Wang's constrained Newton method: add the points where the gradient peaks, then
     # solve the quadratic approximation over the simplex by non-negative least squares. At the
     # optimum `counts @ (likelihood / marginal)` is at most d everywhere, and d where the prior
@@ -569,7 +663,11 @@ def fit_npmle(sample, *, max_iter=200, tol=1e-6):
 
 
 def _line_search(sample, weights, marginal, target, gradient, strength):
-    """Return the weights after the longest step to the target that raises the likelihood enough."""
+    """Return the prior after a step from `weights` towards `target`, two priors on the grid.
+
+    The step is the longest one that increases the likelihood sufficiently. Also return the marginal
+    densities of the estimates under this prior, and the increase of the log likelihood.
+    """
     ahead = sample.likelihood @ target
     expected = gradient @ (target - weights)
     before = sample.counts @ np.log(marginal)
@@ -589,7 +687,10 @@ def _line_search(sample, weights, marginal, target, gradient, strength):
 
 # -- the average ------------------------------------------------------------------------------
 def gaussians(sample):
-    """For several standard deviations, a Gaussian prior with the sample's mean, cut off at 0."""
+    """Return Gaussian priors with the sample's mean, one row for each standard deviation.
+
+    Their densities are truncated to frequencies of at least 0.
+    """
     # For each standard deviation, Newton's method finds the tilt that gives the mean.
     theta = sample.theta
     mean = sample.mean
@@ -607,7 +708,7 @@ def gaussians(sample):
 
 
 def fit_average(sample):
-    """Average the NPMLE, four smooth priors and Gaussian priors, as `average_prior` describes."""
+    """Return the probabilities, on the grid of `sample`, of the prior of `average_prior`."""
     # The smooth priors are log-quadratic or log-cubic in asinh(theta), with or without an atom at
     # 0. They and the NPMLE have Akaike weights. A Gaussian prior has no fitted parameter.
     priors = []
@@ -630,7 +731,11 @@ def fit_average(sample):
 
 
 def akaike(sample, weights, n_parameters):
-    """Return -AICc / 2: log likelihood minus the number of parameters, for small samples."""
+    """Return -AICc / 2: the log likelihood of a prior, minus a penalty for the number of
+    parameters.
+
+    AICc is Akaike's criterion with a correction for small samples.
+    """
     spare = max(sample.size - n_parameters - 1, 0.01)
     return sample.log_likelihood(weights) - n_parameters * sample.size / spare
 
@@ -653,19 +758,19 @@ def posterior_mean(
     std : float
         The standard error of an estimate at frequency 0.
     support : array-like of shape (n_support,)
-        Frequencies in increasing order.
+        Frequencies that have positive probability, in increasing order.
     weights : array-like of shape (n_support,)
-        Their prior probabilities.
+        The prior probability of each of these frequencies.
     slope : float, default=0.0
-        Increase of the variance per unit of frequency.
+        Derivative of the variance of an estimate with respect to the true frequency.
     law : NormalLaw, LaplaceLaw or CountLaw, default=None
         The distribution of the estimates. If None, they are normal, with `std` and `slope`.
 
     Returns
     -------
     ndarray of shape (d,)
-        The posterior means, in the order of f. Many are computed by interpolation, with an error of
-        less than std / 1000 unless the support has gaps of many standard deviations.
+        The posterior means, in the order of f. If there are many, they are interpolated. The error
+        is less than std / 1000, unless the support has gaps of many standard deviations.
     """
     std = least_level(std)
     support = np.asarray(support) / std

@@ -1,8 +1,9 @@
 """Posterior means of a few frequencies that sum to 1, under a mixture of Dirichlet priors.
 
-All numbers are in units of the noise, as in `deconvolution.py`. The densities of a Dirichlet prior
-and of independent estimates are products over the categories. So the posterior is the distribution
-of independent variables given their sum, which convolutions on a lattice compute without sampling.
+All numbers are in units of the noise, as in `deconvolution.py`. The density of a Dirichlet prior is
+a product over the categories, and so is the density of independent estimates. So the posterior is
+the distribution of independent variables, given their sum. Convolutions on a lattice (equidistant
+points) compute it without sampling.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ _NEAR = 0.5  # standard deviations of the sum that are near enough to the known 
 
 
 class FewFrequencies(NamedTuple):
-    """Posterior means of frequencies, and the posterior probabilities of their priors."""
+    """Posterior means of frequencies, and the posterior probability of each prior."""
 
     means: np.ndarray  # (d,)
     shares: np.ndarray  # (n_priors,): of the Dirichlet priors, and of equal frequencies
 
     def marginal_prior(self, theta: np.ndarray, total: float) -> np.ndarray:
-        """Return the prior distribution of a single frequency on a grid, from the likeliest priors.
+        """Return the prior probabilities of a single frequency on a grid.
 
-        Shapes: theta (n_grid,) -> (n_grid,).
+        The prior is an average of all priors, weighted by their posterior probabilities.
+
+        Shapes: theta (n_grid,), the grid -> (n_grid,).
         """
         each = _SUMS[:, None] / len(self.means)
         middle = np.clip((theta[1:] + theta[:-1]) / 2 / total, 0, 1)
@@ -56,12 +59,16 @@ class FewFrequencies(NamedTuple):
 
 
 class KnownVariances(NamedTuple):
-    """Normal distributions of estimates that have different, known variances."""
+    """Normal distributions of estimates with different variances, which are known."""
 
     variances: np.ndarray  # (d,)
 
     def log_density(self, z: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return log densities of estimates (d, 1) given true frequencies, one row per estimate."""
+        """Return the log density of each estimate (row), given each of several true frequencies
+        (column).
+
+        Shapes: z (d,), theta (d, n) or (d, 1).
+        """
         variance = self.variances[:, None]
         return -0.5 * (z[:, None] - theta) ** 2 / variance - 0.5 * np.log(variance)
 
@@ -79,10 +86,10 @@ def few_frequencies(
     """Return posterior means of a few frequencies with a known sum.
 
     Shapes: z (d,), sizes (d,).
-    z: estimates with independent errors, at least two.
-    total: the sum of the frequencies.
-    law: the distribution of an estimate given its frequency.
-    sizes: number of categories that each frequency sums over. If None, all sum over equally many.
+    z: at least two estimates with independent errors.
+    total: the sum of the true frequencies.
+    law: the distribution of an estimate, given the true frequency.
+    sizes: number of categories whose sum each frequency is. If None, the numbers are equal.
     """
     _, first, back = np.unique(z, return_index=True, return_inverse=True)
     d = len(z)
@@ -103,7 +110,10 @@ def few_frequencies(
 
 
 def _log_prior(d: int, total: float) -> np.ndarray:
-    """Return the log prior probability of each prior: the Dirichlet priors, and equality."""
+    """Return the log prior probability of each Dirichlet prior, and of equal frequencies.
+
+    There are d frequencies with the sum `total`.
+    """
     share_of_one = min(1 / total, _MOST_OF_ONE)
     share_equal = min(_EQUAL * d**1.5, _MOST_EQUAL)
     dirichlet = np.append(share_of_one, (1 - share_of_one) * _WEIGHTS / _WEIGHTS.sum())
@@ -111,7 +121,8 @@ def _log_prior(d: int, total: float) -> np.ndarray:
 
 
 class _Lattice(NamedTuple):
-    """For each frequency, equidistant points near its estimate, on which densities are computed."""
+    """For each frequency, the equidistant points near its estimate at which densities are
+    computed."""
 
     places: np.ndarray  # (d, width): whole numbers, in steps
     step: float  # in units of the noise
@@ -132,8 +143,9 @@ def _means(
     """Return, for each Dirichlet prior, the posterior means and the log marginal likelihood.
 
     Shapes: log (d, width), centre (d,), parts (d,) -> (n_sums, d), (n_sums,).
-    log: logarithms of the likelihoods on the lattice.
-    parts: the mean of the priors, with the sum 1.
+    log: log likelihoods at the points of the lattice.
+    centre: the center of the points of each frequency.
+    parts: the mean of the priors, which sums to 1.
     """
     places, step, size = lattice
     d, width = places.shape
@@ -162,11 +174,14 @@ def _means(
 
 
 def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply densities by ``exp(-tilt * away)`` so that the mean sum is near the known sum.
+    """Multiply densities by ``exp(-tilt * away)``, such that the expected sum is near the known
+    sum.
 
     Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
-    away: the distance of each point from the center; the distances of the frequencies sum to 0.
-    Given the sum, these factors do not change the posterior. The second result is their logarithm.
+    log: the logarithms of the densities.
+    away: the distance of each point from the center of its frequency, in steps.
+    Given the sum, these factors do not change the posterior. Return the tilted densities, scaled to
+    the sum 1, and the logarithm of their scale factors.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST

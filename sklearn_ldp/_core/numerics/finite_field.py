@@ -1,4 +1,4 @@
-"""Arithmetic on whole arrays in the finite field GF(g), where g is a prime or a prime power."""
+"""Arithmetic with arrays in the finite field GF(g), where g is a prime or a power of a prime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _MOST_OF_FILE = 1 << 40  # largest order that a file may claim, since the factor
 
 
 class FiniteField(Tagged, tag="finite-field"):
-    """The field GF(g), whose elements are the integers ``0 .. g-1``."""
+    """The finite field with g elements, GF(g). Its elements are represented by the integers ``0 ..
+    g-1``."""
 
     # Element `sum c_i p**i` of GF(p**m) represents the polynomial with the coefficients c_i
     # over GF(p), modulo the irreducible polynomial with the smallest code.
@@ -28,7 +29,9 @@ class FiniteField(Tagged, tag="finite-field"):
     def __init__(self, order: int):
         factors = prime_power(order)
         if factors is None:
-            raise ValueError(f"There is no field of {order} elements. Choose a prime power.")
+            raise ValueError(
+                f"There is no finite field with {order} elements. Use a prime or a prime power."
+            )
         self.order = order
         self.characteristic, self.degree = factors
         #: Coefficients of the polynomial, lowest first; X itself if the order is a prime.
@@ -36,19 +39,22 @@ class FiniteField(Tagged, tag="finite-field"):
         if self.degree > 1:
             if order > MAX_TABLE:
                 raise ValueError(
-                    f"Fields of prime powers have at most {MAX_TABLE} elements, got {order}. "
-                    "Choose a prime for a larger field."
+                    f"Finite fields with more than {MAX_TABLE} elements need a prime number of "
+                    f"elements, got {order}, which is a power of a prime. Use a prime."
                 )
             self.modulus = _irreducible(self.characteristic, self.degree).tolist()
             self._sum, self._negative, self._product = _tables(self.characteristic, self.degree)
 
     def __check_state__(self) -> None:
         if not 2 <= self.order <= _MOST_OF_FILE:
-            raise ValueError(f"a field of {self.order!r:.80} elements")
+            raise ValueError(
+                f"A finite field in a file must have 2 to 2**40 elements, got {self.order!r:.80}. "
+                "Save the file again."
+            )
         FiniteField.__init__(self, self.order)  # everything else follows from the order
 
     def add(self, x, y):
-        """Return x + y."""
+        """Return the sums x + y in the field."""
         if self.degree == 1:
             return (x + y) % self.order
         if self.characteristic == 2:
@@ -56,19 +62,23 @@ class FiniteField(Tagged, tag="finite-field"):
         return self._sum[x, y]
 
     def subtract(self, x, y):
-        """Return x - y."""
+        """Return the differences x - y in the field."""
         if self.degree == 1:
             return (x - y) % self.order
         return self.add(x, self._negative[y])
 
     def multiply(self, x, y):
-        """Return x * y."""
+        """Return the products x * y in the field."""
         if self.degree == 1:
             return (x * y) % self.order
         return self._product[x, y]
 
     def products(self, n_digits):
-        """Return the table of inner products <x, y> of all vectors x, y of n_digits digits."""
+        """Return the inner products <x, y> of all pairs of vectors with n_digits entries, as a
+        matrix.
+
+        A vector is numbered by the integer whose digits in base g are its entries.
+        """
         x = np.arange(self.order**n_digits)
         table = np.zeros((len(x), len(x)), dtype=np.int64)
         for power in self.order ** np.arange(n_digits):
@@ -77,7 +87,7 @@ class FiniteField(Tagged, tag="finite-field"):
         return table
 
     def power(self, x, n):
-        """Return x**n, by repeated squaring."""
+        """Return the powers x**n in the field, by repeated squaring."""
         result = np.ones_like(x)
         # Ends: because each pass halves n.
         while n:
@@ -87,7 +97,7 @@ class FiniteField(Tagged, tag="finite-field"):
         return result
 
     def invert(self, x):
-        """Return 1 / x, computed as x**(g-2); the result for 0 is 0."""
+        """Return the inverses 1 / x in the field, computed as x**(g-2). The result for 0 is 0."""
         return np.where(x == 0, 0, self.power(x, self.order - 2))
 
 
@@ -101,7 +111,11 @@ def prime_power(n: int) -> tuple[int, int] | None:
 
 
 def field_orders_beside(x: float) -> list[int]:
-    """Return the largest prime power (field order) <= x and the smallest one > x."""
+    """Return the largest field order that is at most x, and the smallest field order above x.
+
+    A field order is a prime or a power of a prime; large powers are omitted. If no order is at most
+    x, the list has one number.
+    """
 
     def is_order(n):
         factors = prime_power(n)
@@ -118,7 +132,7 @@ def _digits(n: np.ndarray, base: int, length: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the addition table, the negatives and the multiplication table of GF(p**m)."""
+    """Return three tables of the field GF(p**m): all sums, all negatives and all products."""
     order = p**m
     weights = p ** np.arange(m)
     digits = _digits(np.arange(order), p, m)
@@ -140,14 +154,19 @@ def _tables(p: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=32)
 def _irreducible(p: int, m: int) -> np.ndarray:
-    """Return the first monic irreducible polynomial of degree m, lowest coefficient first."""
+    """Return the coefficients, from the lowest, of the first irreducible polynomial of degree m
+    over GF(p).
+
+    The highest coefficient is 1.
+    """
     divisors = [f for n in range(1, m // 2 + 1) for f in _monic(p, n)]
     # There is an irreducible polynomial of every degree.
     return next(f for f in _monic(p, m) if not any(_divides(g, f, p) for g in divisors))
 
 
 def _monic(p: int, m: int) -> Iterator[np.ndarray]:
-    """Yield all monic polynomials of degree m, in the order of their codes."""
+    """Yield all polynomials of degree m over GF(p) with highest coefficient 1, as coefficients
+    from the lowest."""
     return (np.append(_digits(np.array(code), p, m), 1) for code in range(p**m))
 
 

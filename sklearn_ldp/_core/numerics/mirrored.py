@@ -1,11 +1,13 @@
 """Optimized channels for queries that stay the same if the inputs are reversed, such as prefixes.
 
-The mean of a channel and its mirror image has twice the outputs, and no larger loss, because the
-loss is a convex function of the information matrix. So the search can be confined to channels that
-equal their mirror image: the second half of their rows is the first half with reversed columns.
-Such a channel follows from its first ``ceil(d / 2)`` columns, the folded channel of shape (m, c).
-Its information matrix is block diagonal for the even and the odd functions of the inputs, so a step
-of the search needs a quarter of the work.
+A channel is a matrix with the probability of each output (row) given each input (column). Its
+mirror image has the columns in reversed order. The mean of a channel and its mirror image has twice
+the outputs, and no larger loss, because the loss is a convex function of the information matrix. So
+the search can be confined to channels that equal their mirror image: the second half of their rows
+is the first half with reversed columns. Such a channel is determined by its first c = ``ceil(d /
+2)`` columns, which are called the folded channel, of shape (m, c). Its information matrix is block
+diagonal for the even and the odd functions of the inputs, so a step of the search needs a quarter
+of the work.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ _SUBSET_EPSILON = 3.0  # from this budget, channels of single inputs are a good 
 
 
 class MirroredObjective(Objective):
-    """The loss of a folded channel.
+    """The loss (the sum of the queries' variances) of a channel that equals its mirror image.
+
+    The channel, a matrix of probabilities, is given by its first half of columns (the folded
+    channel).
 
     Shapes: gram (d, d), which stays the same if its rows and columns are reversed.
     """
@@ -57,7 +62,11 @@ class MirroredObjective(Objective):
         self.odd = (gram - reverse)[pairs, pairs]
 
     def __call__(self, channel: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss, and its gradient as in `channel_loss`, of the folded channel."""
+        """Return the loss of a channel, given its first half of columns, and the gradient of the
+        loss.
+
+        The loss and the gradient are defined as in `channel_loss`.
+        """
         n = self.n_pairs
         near, far = np.split(channel, 2)
         even = (near + far) * _ROOT
@@ -85,12 +94,19 @@ class MirroredObjective(Objective):
         return loss, 2 * both - np.tile(correction, (2, 1))
 
     def joined(self, rows: np.ndarray, function: np.ufunc) -> np.ndarray:
-        """Combine the numbers of each row with the numbers of its mirror image."""
+        """Combine the numbers of each row and of its mirror image by a function, such as the
+        minimum.
+
+        Both rows get the result.
+        """
         return np.tile(function(*np.split(rows, 2)), (2,) + (1,) * (rows.ndim - 1))
 
 
 def folded(rows: np.ndarray) -> np.ndarray:
-    """Return the folded channel of rows and their mirror images.
+    """Return the first half of the columns of a channel that equals its mirror image.
+
+    The channel consists of the given rows and of the reversed rows, and each column is divided by
+    its sum.
 
     Shapes: (h, d) -> (2 h, c).
     """
@@ -100,7 +116,9 @@ def folded(rows: np.ndarray) -> np.ndarray:
 
 
 def unfolded(channel: np.ndarray, n_inputs: int) -> np.ndarray:
-    """Return the channel of a folded channel.
+    """Return a channel that equals its mirror image, given its first half of columns.
+
+    The mirror image of a matrix has reversed rows.
 
     Shapes: (2 h, c) -> (2 h, d).
     """
@@ -110,7 +128,8 @@ def unfolded(channel: np.ndarray, n_inputs: int) -> np.ndarray:
 
 
 def resized(channel: np.ndarray, n_inputs: int) -> np.ndarray:
-    """Return a channel over fewer inputs, with linearly interpolated columns.
+    """Return a channel for fewer inputs (columns) by linear interpolation between the given
+    columns.
 
     Shapes: (m, d) -> (m, n_inputs).
     """
@@ -126,10 +145,11 @@ def resized(channel: np.ndarray, n_inputs: int) -> np.ndarray:
 def mirrored_channel(
     gram: np.ndarray, epsilon: float, starts: Sequence[np.ndarray] = ()
 ) -> np.ndarray:
-    """Return a channel of small variance that equals its mirror image.
+    """Search for a channel that equals its mirror image and has a small variance for given queries.
 
     Shapes: gram (d, d), starts (m, d) -> (m, d).
-    starts: channels to improve; they need not equal their mirror images.
+    gram: the inner products of the queries.
+    starts: channels from which the search starts; they need not equal their mirror images.
     """
     d = len(gram)
     scale = np.trace(gram) / d
@@ -149,7 +169,11 @@ def mirrored_channel(
 
 
 def _fresh_rows(gram: np.ndarray, epsilon: float) -> list[np.ndarray]:
-    """Return starts: windows of several widths, and random rows or single inputs."""
+    """Return matrices from which the search starts.
+
+    Their rows are windows of several widths, and random functions (for small epsilon) or single
+    inputs.
+    """
     d = len(gram)
     n_outputs = max(3 * d, _FEWEST_OUTPUTS)
     half = n_outputs // 2

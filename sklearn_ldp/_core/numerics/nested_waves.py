@@ -1,4 +1,4 @@
-"""An orthonormal basis of functions of an ordered domain, nested by resolution."""
+"""An orthonormal basis of the functions on an ordered domain, from coarse to fine resolution."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from scipy.fft import dct
 
 
 def nested_waves(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a basis in which the sums over blocks of 2, 4, 8, .. neighbors are separate.
+    """Return an orthonormal basis of the functions on 0 .. n-1, such that block sums need few
+    functions.
 
-    Blocks have equal widths, so the widths are the powers of two that divide n.
+    The domain is divided into blocks of 2, 4, 8, .. neighbors; these widths are the powers of two
+    that divide n. The sums over all blocks of one width depend only on the basis functions that are
+    constant on these blocks.
 
-    Shapes: -> (n_waves, n), (n_waves,), where n_waves is n.
-    Returns: the basis, one wave a row, and the largest width of blocks on which each is constant.
-    The first wave is constant everywhere, with the width n.
+    Shapes: -> (n, n), (n,).
+    Returns: the basis, one function per row; and for each function, the largest width of blocks on
+    which it is constant. The first function is constant everywhere, with the width n.
     """
     widths = [1]
     # Ends: because the width doubles, and stays below n.

@@ -1,8 +1,8 @@
 """Posterior means of true counts, given a prior on integers and estimates with normal noise.
 
-A sum over a long stretch of counts needs only some of them: ten near the Gauss nodes, with weights
-that sum every polynomial of degree 9 exactly. A stretch is halved until its two halves give the
-same sums as the whole.
+A sum over a long range of counts uses only some of them: ten counts near the Gauss nodes (called
+nodes), with weights that sum every polynomial of degree 9 exactly. A range is halved until its two
+halves give the same sums as the whole range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _FEW = 100  # up to this number of estimates or cells, direct sums are faster th
 
 
 class CountPrior(NamedTuple):
-    """A prior distribution on the integer counts low .. high, up to a constant factor."""
+    """A prior distribution of a true count, which is an integer from `low` to `high`.
+
+    `log_mass` is a function that returns the logarithm of the probability, up to a constant.
+    """
 
     # `log_mass` accepts and returns an ndarray of any shape. If only some counts have a positive
     # probability, these counts are the `places`, because the prior is not smooth between them.
@@ -46,7 +49,10 @@ class CountPrior(NamedTuple):
 # -- sums -------------------------------------------------------------------------------------
 @lru_cache(maxsize=128)
 def _rule(length):
-    """Return offsets and weights of a few nodes that replace a sum over `length` counts."""
+    """Return the nodes and weights with which a sum over `length` consecutive counts is computed.
+
+    The nodes are relative to the first count.
+    """
     if length <= _SHORT:
         return np.arange(float(length)), np.ones(length)
     offsets = np.rint((leggauss(_N_NODES)[0] + 1) * length / 2 - 0.5)
@@ -60,18 +66,24 @@ def _rule(length):
 
 
 def _terms(prior, starts, length):
-    """For ranges of counts that begin at `starts`, return their nodes, ends and log masses."""
+    """Return the nodes of ranges of counts, and the prior's log mass at the nodes.
+
+    The ranges begin at `starts` and have the same length. The last node of each range is its last
+    count.
+    """
     k = starts[:, None] + np.append(_rule(length)[0], length - 1.0)
     return k, prior.log_mass(k.ravel()).reshape(k.shape)
 
 
 def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
-    """Return a few counts with weights and log masses, which replace a sum over all counts.
+    """Return a few counts (nodes), their log masses and weights, which replace a sum over all
+    counts.
 
     Shapes: -> (n_nodes,), (n_nodes,), (n_nodes,).
-    std: standard deviation of the density, in counts; infinite for sums of the prior alone.
-    lowest, highest: bounds on the center of the density, which matter if `std` is finite.
-    within: the first and the last count to use; None uses all counts of the prior.
+    std: standard deviation, in counts, of a normal density by which the prior is multiplied. If
+    infinite, the sum is over the prior only.
+    lowest, highest: bounds on the center of this density, which are used if `std` is finite.
+    within: the first and the last count to use. If None, all counts of the prior.
     """
     if prior.places is not None:
         return prior.places, prior.log_mass(prior.places), np.ones(len(prior.places))
@@ -103,7 +115,10 @@ def count_nodes(prior, std=np.inf, lowest=0.0, highest=0.0, within=None):
 
 
 def _cover(low, size, longest):
-    """Cover `size` counts by ranges; return the starts of ranges, keyed by their length."""
+    """Divide `size` counts, beginning at `low`, into ranges whose lengths are powers of two.
+
+    Return a dict that maps each length to the starts of its ranges.
+    """
     whole, rest = divmod(size, longest)
     starts = {longest: low + longest * np.arange(float(whole))}
     end = low + longest * whole
@@ -116,7 +131,10 @@ def _cover(low, size, longest):
 
 
 def _relevant(stretches, length, std, bounds, best):
-    """Return the ranges that are not negligible; `best` has the largest terms so far."""
+    """Return only the ranges of counts whose terms are not negligible.
+
+    `best` contains the largest terms of all ranges so far, and is updated.
+    """
     # The larger the estimate, the more the larger counts matter. So a stretch that is negligible
     # at the lowest estimate, and to the left of the largest term there, is negligible at all
     # estimates. The other end is symmetric. Stretches next to a largest term are kept because a
@@ -135,7 +153,8 @@ def _relevant(stretches, length, std, bounds, best):
 
 
 def _halved(prior, stretches, length):
-    """Return the terms of ranges that are accurate enough, and the halves of the others."""
+    """Return the nodes of the ranges whose sums are accurate enough, and the halves of all other
+    ranges."""
     starts, k, log_mass = stretches
     weight = np.broadcast_to(_rule(length)[1], (len(starts), k.shape[1] - 1))
     if length <= _SHORT or not len(starts):
@@ -166,7 +185,7 @@ def _first_moments(k, log_mass, length, middle, peak):
 
 
 def _window(k, log_mass, std, lowest, highest):
-    """Return the slice of the nodes whose terms are not negligible."""
+    """Return the first index and the end of the nodes whose terms are not negligible."""
     # The larger the estimate, the more the larger counts matter. So the lowest estimate determines
     # the first count that matters, and the highest estimate determines the last.
     scores = log_mass - 0.5 * ((np.array([[lowest], [highest]]) - k) / std) ** 2
@@ -175,9 +194,9 @@ def _window(k, log_mass, std, lowest, highest):
 
 
 def prior_moments(prior):
-    """Return mean, variance and log total mass of a prior.
+    """Return the mean, the variance and the logarithm of the total mass of a prior.
 
-    The masses of a prior are not normalized, so their log total need not be 0.
+    The masses of a prior are not normalized, so the total mass need not be 1.
     """
     k, log_mass, weight = count_nodes(prior)
     peak = log_mass.max()
@@ -189,7 +208,7 @@ def prior_moments(prior):
 
 # -- the posterior ----------------------------------------------------------------------------
 class Posterior:
-    """Computes posterior means of counts from a prior and estimates with normal noise."""
+    """Computes posterior means of true counts, given a prior and estimates with normal noise."""
 
     # prior: the prior.
     # std: standard deviation of the noise, in counts.
@@ -205,7 +224,8 @@ class Posterior:
             self._nodes = count_nodes(prior, std, lowest, highest)
 
     def moments(self, counts):
-        """Return posterior mean, variance and log marginal density for each estimated count.
+        """Return the posterior mean, the posterior variance and the log marginal density of each
+        estimate.
 
         Shapes: counts (m,) -> (m,).
         counts: estimated counts in increasing order.
@@ -222,7 +242,8 @@ class Posterior:
         return tuple(np.concatenate(column) for column in zip(*results, strict=True))
 
     def _nodes_near(self, lowest, highest):
-        """Return nodes for estimates between two bounds, if the prior's log mass is decreasing."""
+        """Return the nodes for estimates between two bounds, if the prior's log mass is
+        decreasing."""
         # The term of the count c nearest to an estimate is the reference. A count k above c has
         # at most the factor exp(-(k - c)**2 / (2 std**2)), and a count below c at most
         # (c / k)**steepness times that factor. So counts further away are negligible.
@@ -257,10 +278,12 @@ class Posterior:
         return mean + centre, np.maximum(variance, 0.0), log_density
 
     def mean(self, counts, *, from_table=False):
-        """Return the posterior mean for each estimated count, by interpolation if there are many.
+        """Return the posterior mean for each estimated count. If there are many, the means are
+        interpolated.
 
         Shapes: counts (d,) -> (d,).
         counts: estimated counts, in any order.
+        from_table: whether to use the interpolation that `table` has stored.
         """
         # The mean is a smooth increasing function of the estimate. Its slope is the posterior
         # variance divided by the variance of the noise.
@@ -285,7 +308,8 @@ class Posterior:
 
     @cached_property
     def table(self):
-        """A function that interpolates the posterior mean at increasing estimated counts."""
+        """A function that returns interpolated posterior means, given estimated counts in
+        increasing order."""
         near = np.arange(-10.0, 14.0, _CELL) * self.std
         far = [
             sign * np.geomspace(start * self.std, end, int(50 * np.log(end / start / self.std)) + 2)
@@ -298,7 +322,11 @@ class Posterior:
         return self._interpolant(edges[:-1], edges[1:])
 
     def _interpolant(self, starts, stops):
-        """Return a piecewise cubic interpolant, on cells that are halved until it is precise."""
+        """Return a piecewise cubic function that interpolates the posterior means.
+
+        The pieces are first the intervals from `starts` to `stops`. They are halved until it is
+        precise.
+        """
         ends, at = np.unique(np.concatenate([starts, stops]), return_inverse=True)
         mean, variance, _ = self.moments(ends)
         values = mean[at]
@@ -332,7 +360,7 @@ class Posterior:
         width = x1 - x0
 
         def smooth(rising):
-            """Return the interpolated values at increasing counts."""
+            """Return interpolated posterior means for estimated counts in increasing order."""
             cell = np.clip(np.searchsorted(x0, rising, side="right") - 1, 0, len(x0) - 1)
             basis = _hermite((rising - x0[cell]) / width[cell], width[cell])
             return sum(h * column[cell] for h, column in zip(basis, (v0, s0, v1, s1), strict=True))
@@ -341,13 +369,17 @@ class Posterior:
 
 
 def _hermite(t, width):
-    """Return Hermite weights: for the value and slope at a cell's left end, then right end."""
+    """Return the weights of cubic Hermite interpolation at the relative positions t (0 to 1) of a
+    cell.
+
+    They are for the value and the slope at the left end of the cell, then for the right end.
+    """
     s = 1 - t
     return (1 + 2 * t) * s * s, t * s * s * width, (3 - 2 * t) * t * t, -s * t * t * width
 
 
 class Cells:
-    """The cells of a regular grid that contain at least one of given counts."""
+    """The cells of a regular grid that contain at least one of the given counts."""
 
     def __init__(self, counts, width):
         index = np.floor(counts / width)
@@ -357,11 +389,13 @@ class Cells:
         self.width = width
 
     def weights(self, row, n_rows):
-        """Return the ends of the cells, and two matrices to sum a function over counts by row.
+        """Return the ends of the cells, and two matrices that add up a function over the counts of
+        each row.
 
-        The sum of a smooth function over the counts of a row is that row of ``of_values @
-        function(ends) + of_slopes @ derivative(ends)``.
-        Shapes: row (n_counts,), the row of each count -> (n_ends,), and two (n_rows, n_ends).
+        The sums of a smooth function over the counts of each row are ``of_values @ function(ends) +
+        of_slopes @ derivative(ends)``, with one sum per row.
+        Shapes: row (n_counts,), the row of each count -> (n_ends,), and two matrices (n_rows,
+        n_ends).
         """
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)

@@ -1,4 +1,7 @@
-"""Projections of estimates on the simplex, and other ways to make rows sum to 1."""
+"""Functions that make the estimates in each row sum to 1, such as the projection on the simplex.
+
+The simplex is the set of vectors with entries >= 0 that sum to 1.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from numpy.typing import ArrayLike
 
 
 def norm_shift(F: np.ndarray) -> np.ndarray:
-    """Return the amount that `norm` adds to each estimate of a row.
+    """Return, for each row of F, the number that `norm` adds to each estimate of the row.
 
     Shapes: F (..., d) -> (..., 1).
     """
@@ -32,7 +35,9 @@ def norm(F: ArrayLike) -> np.ndarray:
 
 
 def norm_sub(F: ArrayLike) -> np.ndarray:
-    """Project rows on the simplex: add a constant, and set negatives to 0 (method "Norm-Sub").
+    """Project each row on the simplex, which is the method "Norm-Sub".
+
+    The same number is added to all estimates of a row, and negative results are set to 0.
 
     Parameters
     ----------
@@ -42,9 +47,10 @@ def norm_sub(F: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (..., d)
-        ``max(F + shift, 0)`` with rows that sum to 1. They are the nearest points of the simplex in
-        Euclidean distance: the solution of constrained least squares (Wang et al., NDSS 2020,
-        Appendix A).
+        ``max(F + shift, 0)``, where the shift of each row is such that the row sums to 1. Each row
+        is the point of the simplex with the smallest Euclidean distance to the row of F, which is
+        the solution of constrained least squares (Appendix A of T. Wang et al., "Locally
+        differentially private frequency estimation with consistency", NDSS 2020).
     """
     return project(np.asarray(F, dtype=np.float64))[0]
 
@@ -52,9 +58,12 @@ def norm_sub(F: ArrayLike) -> np.ndarray:
 def project(
     F: np.ndarray, total: float | np.ndarray = 1.0, among: bool | np.ndarray = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shift estimates, and return the shifted values, >= 0 with a given sum, and the shift.
+    """Project each row on the vectors with non-negative entries and a given sum.
 
-    Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d).
+    The same shift is added to all entries of the row, and negative results are set to 0. Entries at
+    which `among` is False are set to 0 and do not count. Return the projected rows and the shifts.
+
+    Shapes: F (..., d), total (..., 1), among (..., d) -> (..., d), (..., 1).
     """
     # The support of the result is a prefix of the sorted estimates: the longest prefix whose last
     # member stays positive.
@@ -74,12 +83,13 @@ def project(
 
 
 def apportion(frequencies: np.ndarray, n_samples: int) -> np.ndarray:
-    """Round frequencies to whole numbers of users, by the largest remainder method.
+    """Convert frequencies to whole numbers of users, by the largest remainder method.
 
     Parameters
     ----------
     frequencies : ndarray of shape (d,)
-        Negative frequencies count as 0. If none is positive, all categories get equal frequencies.
+        Negative frequencies are replaced by 0. If no frequency is positive, all are replaced by
+        equal frequencies.
     n_samples : int
         Total number of users.
 

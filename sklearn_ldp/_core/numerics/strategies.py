@@ -1,15 +1,16 @@
-"""Channels as matrices of probabilities that are optimized for given linear queries.
+"""Channels (matrices of probabilities) that are optimized for given linear queries.
 
-A channel with m outputs over d inputs is a matrix Q of shape (m, d) with columns that sum to 1. It
-satisfies epsilon if no row has two entries with a ratio above E = exp(epsilon). The counts y of
-outputs, from n users, are decoded by least squares, with the weights that are optimal if all inputs
-are equally frequent,
+A channel Q of shape (m, d) contains the probability of each of m outputs (reports), given each of d
+inputs (categories). Its columns sum to 1. It satisfies epsilon if no row has two entries with a
+ratio above E = exp(epsilon). Let y be the counts of the outputs from n users. Frequencies are
+estimated by least squares, with the weights that are optimal if all inputs are equally frequent,
 
 .. math:: \\tilde f = B y / n, \\qquad B = A^{-1} Q^T D^{-1}, \\qquad A = Q^T D^{-1} Q,
 
-where D has the row sums of Q on its diagonal. Then B Q = I, so the estimate is unbiased. Because
-B D B' is the inverse of A, the variances of the answers W f~ under uniform frequencies add up to
-``(tr(A^-1 W'W) - tr(W'W)) / (n d)`` for a fixed set of users.
+where D is the diagonal matrix of the row sums of Q. Then B Q = I, so the estimate is unbiased. Let
+W be the matrix of the queries (one per row). The answers are W f~. Because B D B' is the inverse of
+A, the sum of the variances of the answers is ``(tr(A^-1 W'W) - tr(W'W)) / (n d)``, if all inputs
+are equally frequent among the n users.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _LOOK_BACK = 10  # steps; the loss may exceed the last loss, but not all losses 
 
 
 def decoding_matrix(channel: np.ndarray) -> np.ndarray:
-    """Return the matrix B that maps proportions of outputs to frequencies, by least squares.
+    """Return the matrix that converts proportions of outputs to frequencies, by least squares.
+
+    `channel` contains the probability of each output (row) given each input (column).
 
     Shapes: channel (m, d) -> (d, m).
     """
@@ -40,18 +43,21 @@ def decoding_matrix(channel: np.ndarray) -> np.ndarray:
     decoding = np.linalg.solve(upper, half)
     # Rounding errors may hide that A is singular. If the rank is lower, B Q is far from 1.
     if not np.abs(decoding @ channel - np.eye(len(decoding))).max() < 0.5 / len(decoding):
-        raise np.linalg.LinAlgError("the channel's columns are linearly dependent")
+        raise np.linalg.LinAlgError(
+            "The columns of the channel are linearly dependent, so frequencies cannot be estimated."
+        )
     return decoding
 
 
 def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the loss of a channel, the trace of ``A^-1 W'W``, and its gradient.
+    """Return the loss of a channel and its gradient. The loss is the trace of ``A^-1 W'W``.
+
+    `gram` is W'W. If A is singular, the loss is infinite.
 
     Shapes: channel (m, d), gram (d, d) -> (m, d).
     [1] R. McKenna, R. K. Maity, A. Mazumdar, G. Miklau, "A workload-adaptive mechanism for
     linear queries under local differential privacy", PVLDB 13(11), 2020,
     :doi:`10.14778/3407790.3407798`.
-    The loss is infinite if A is singular.
     """
     # With G = - A^-1 W'W A^-1 and S = D^-1 Q, the gradient is `2 S G - rowsum((S G) * S) 1'`.
     scaled = channel / channel.sum(axis=1)[:, None]
@@ -67,7 +73,7 @@ def channel_loss(channel: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
 
 
 def square_root_inverse(matrix: np.ndarray) -> np.ndarray | None:
-    """Return the inverse of the Cholesky factor; None if the matrix is singular."""
+    """Return the inverse of the Cholesky factor of a matrix; None if the matrix is singular."""
     try:
         return np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
@@ -75,26 +81,35 @@ def square_root_inverse(matrix: np.ndarray) -> np.ndarray | None:
 
 
 class Objective:
-    """The loss that a search minimizes, and the columns and rows of its channels."""
+    """The loss as a function of a channel, which the search `descended` minimizes.
+
+    Subclasses may define it for channels of a special form.
+    """
 
     def __init__(self, gram: np.ndarray) -> None:
         self.gram = gram
         self.column_weights = np.full(len(gram), 1 / len(gram))
 
     def __call__(self, channel: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss of a channel, and its gradient."""
+        """Return the loss of a channel, and its gradient with respect to the entries of the
+        channel."""
         return channel_loss(channel, self.gram)
 
     def joined(self, rows: np.ndarray, function: np.ufunc) -> np.ndarray:
-        """Combine the numbers of rows that have common bounds; here each row has its own."""
+        """Combine the numbers of rows that must share their bounds, by a function such as the
+        minimum.
+
+        Here no rows share their bounds, so the numbers are returned unchanged.
+        """
         return rows
 
 
 def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return, for each column, the nearest column that sums to 1 and is between two bounds.
+    """Return, for each column, the nearest column that sums to 1 and has its entries within bounds.
 
     Shapes: columns (m, d), low, high (m, 1) -> (m, d).
-    low, high: bounds of each row, with sums of at most and at least 1.
+    low, high: the bounds of the entries in each row. The sum of `low` is at most 1, and the sum of
+    `high` is at least 1.
     """
     # The projection is `clip(column + shift, low, high)`. Newton's method, kept in a bracket, finds
     # the shift of each column from its sum, which is piecewise linear.
@@ -114,7 +129,10 @@ def nearest_columns(columns: np.ndarray, low: np.ndarray, high: np.ndarray) -> n
 
 
 def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
-    """Scale lower bounds so that a column with sum 1 fits between them and `ratio` times them."""
+    """Scale the lower bounds `low` of the rows, if necessary, so that columns with the sum 1 exist.
+
+    The entries of a column must be between `low` and `ratio` times `low`.
+    """
     total = low.sum()
     if total > 1:
         return low * ((1 - 1e-9) / total)
@@ -124,7 +142,12 @@ def _feasible(low: np.ndarray, ratio: float) -> np.ndarray:
 def descended(
     start: np.ndarray, objective: Objective, epsilon: float, n_steps: int
 ) -> tuple[np.ndarray, float]:
-    """Minimize the loss by projected gradient descent; return the best channel and its loss."""
+    """Minimize the loss of a channel by projected gradient descent; return the best channel and its
+    loss.
+
+    A channel is a matrix of probabilities. The descent begins with the matrix `start`, which need
+    not be a channel that satisfies epsilon.
+    """
     # Each row is between a bound z and E z. The bound moves with the gradient of the entries that
     # are at one of its two ends. The loss may rise for some steps, because otherwise kinks in the
     # loss would stop the descent. The start need not be a channel at this epsilon.
@@ -173,7 +196,10 @@ def descended(
 
 
 def wave_width(epsilon: float) -> float:
-    """Return the half width of the window of likely outputs of a square wave, in [0, 1] units."""
+    """Return half the width of the window of likely outputs of the square wave channel.
+
+    The inputs are numbers from 0 to 1.
+    """
     # It maximizes the information in a report; it tends to 1/2 as epsilon tends to 0.
     if epsilon < 1e-3:
         return 0.5 - epsilon / 6  # the first two terms, because the formula would lose its digits
@@ -182,11 +208,15 @@ def wave_width(epsilon: float) -> float:
 
 
 def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
-    """Return the square wave channel: outputs near the input are E times as likely as others.
+    """Return the square wave channel: the probability of each output (row) given each input
+    (column).
+
+    Outputs near the input are exp(epsilon) times as likely as other outputs.
 
     Shapes: -> (d + 2 w, d).
     n_inputs: number d of inputs, in order.
-    Returns: output y is near input x if `x <= y <= x + 2 w`; w is the `wave_width` in inputs.
+    Returns: the channel. Output y is near input x if `x <= y <= x + 2 w`; w is `wave_width` in
+    units of inputs.
     [1] Z. Li, T. Wang, M. Lopuhaä-Zwakenberg, N. Li, B. Skoric, "Estimating numerical
     distributions under local differential privacy", SIGMOD 2020,
     :doi:`10.1145/3318464.3389700`.
@@ -201,7 +231,10 @@ def square_wave(n_inputs: int, epsilon: float) -> np.ndarray:
 def random_rows(
     gram: np.ndarray, epsilon: float, n_outputs: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a random start for the search, from rows with the covariance of the queries."""
+    """Return a random matrix with `n_outputs` rows, with which the search for a channel begins.
+
+    The rows are made from random vectors that have the covariance matrix `gram`.
+    """
     # For prefixes the rows are random walks, hence smooth. An output is likely for the inputs at
     # which its row is above a random quantile, between 1 / (E + 1) and 1/2 of all inputs.
     ratio = math.exp(epsilon)
@@ -219,7 +252,11 @@ def random_rows(
 def window_rows(
     n_inputs: int, epsilon: float, n_outputs: int, widths: list[float], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a start for the search, whose rows are perturbed windows of several widths."""
+    """Return a matrix with `n_outputs` rows, with which the search for a channel begins.
+
+    Each row has large entries for the inputs in a window. The windows have several widths, and the
+    entries are slightly changed at random.
+    """
     width = np.resize(widths, n_outputs)[:, None]
     centre = np.linspace(0, 1, n_outputs)[:, None] * (1 + 2 * width) - width
     place = (np.arange(n_inputs) + 0.5) / n_inputs
@@ -232,7 +269,11 @@ def _perturbed(rows: np.ndarray, share: float, rng: np.random.Generator) -> np.n
 
 
 def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
-    """Make a channel more informative, until the largest ratio in a row is E."""
+    """Make a channel (a matrix of probabilities) more informative, without exceeding epsilon.
+
+    The differences between columns are increased, until the largest ratio of two entries in a row
+    is exp(epsilon).
+    """
     ratio = math.exp(epsilon)
     mean = channel.mean(axis=1, keepdims=True)
     low, high = channel.min(axis=1), channel.max(axis=1)
@@ -245,9 +286,14 @@ def sharpened(channel: np.ndarray, epsilon: float) -> np.ndarray:
 def optimised_channel(
     gram: np.ndarray, epsilon: float, n_steps: int = 600, starts: Iterable[np.ndarray] = ()
 ) -> np.ndarray:
-    """Search a channel whose answers to given queries have a small variance.
+    """Search for a channel with a small variance of the answers to given queries.
+
+    A channel contains the probability of each output (row) given each input (column). It satisfies
+    epsilon.
 
     Shapes: gram (d, d), starts (m, d) -> (m, d).
+    gram: the inner products W'W of the queries.
+    starts: matrices with which the search begins.
     Returns: the best channel of the search. If epsilon is so small that rounding errors hide it,
     the outputs do not distinguish all inputs.
     """
@@ -280,7 +326,11 @@ def optimised_channel(
 
 
 def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> np.ndarray:
-    """Return the channel of subset selection; for many subsets, a nearly as good part of them.
+    """Return the channel of subset selection: the probability of each set (row) given each input
+    (column).
+
+    The reports are sets of inputs. If there are more than `n_outputs` sets, use only some of them,
+    which are nearly as good.
 
     Shapes: -> (m, d).
     size: number of inputs in each set. With the best size, no channel has a smaller sum of
@@ -301,7 +351,10 @@ def subset_channel(n_inputs: int, size: int, epsilon: float, n_outputs: int) -> 
 
 
 def _flat_sets(d: int, size: int, n_sets: int) -> np.ndarray:
-    """Return 0/1 rows of sets whose total power spectrum is nearly flat, of shape (n_sets, d)."""
+    """Return sets of inputs as rows of booleans, of shape (n_sets, d).
+
+    They are chosen such that the sum of their power spectra is nearly flat.
+    """
     rng = np.random.default_rng(0)
     sets = np.argsort(rng.random((n_sets, d)), axis=1) < size
     waves = np.exp(2j * np.pi / d * np.outer(np.arange(d), np.arange(1, d // 2 + 1)))

@@ -1,4 +1,8 @@
-"""Fast sums over finite vector spaces, by Walsh-Hadamard and Fourier transforms."""
+"""Fast sums over vectors with entries in a finite field, by Walsh-Hadamard and Fourier transforms.
+
+A vector is numbered by the integer whose digits in base g are its entries, where g is the number of
+field elements.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,11 @@ _EXACT = 2**53  # floats represent whole numbers up to this exactly
 
 
 def walsh_hadamard(x: np.ndarray) -> np.ndarray:
-    """Return the Walsh-Hadamard transform along the last axis, which has a power of two as length.
+    """Return the Walsh-Hadamard transform along the last axis, whose length K is a power of two.
 
     Shapes: x (..., K) -> (..., K).
-    `sum over y of x[y] (-1)**popcount(r & y)` for each r; exact for integers.
+    The entry r of the result is the sum of ``x[y] * (-1)**popcount(r & y)`` over all y. For
+    integers it is exact.
     """
     if x.dtype.kind not in "iub":
         return _by_products(x)
@@ -30,7 +35,7 @@ def walsh_hadamard(x: np.ndarray) -> np.ndarray:
 
 
 def _by_products(x: np.ndarray) -> np.ndarray:
-    """Walsh-Hadamard transform by matrix products, each of which transforms several index bits."""
+    """Return the Walsh-Hadamard transform, computed by products with small Hadamard matrices."""
     size = x.shape[-1]
     result = x.reshape(-1, size).astype(np.float64)
     n_left = size.bit_length() - 1
@@ -46,7 +51,10 @@ def _by_products(x: np.ndarray) -> np.ndarray:
 
 
 def _by_pairs(x: np.ndarray) -> np.ndarray:
-    """Walsh-Hadamard transform by additions, for integers that floats cannot represent exactly."""
+    """Return the Walsh-Hadamard transform, computed by additions of integers.
+
+    It is for integers that are too large for floats to represent them exactly.
+    """
     shape = x.shape
     size = x.shape[-1]
     step = 1
@@ -70,14 +78,17 @@ _PLACES = 2**20  # number of summands that are in memory together
 def contract(
     field: FiniteField, tables: np.ndarray, n_digits: int, n_codes: int, n_values: int = 1
 ) -> np.ndarray:
-    """For each code v and value s, sum tables over all reports (a, t) with ``<a, v> + s = t``.
+    """Return, for each vector v and value s, the number of reports (a, t) with ``<a, v> + s = t``.
+
+    A report consists of a vector a of k digits and a value t. The tables contain the number of each
+    report: report (a, t) is at the index ``a * g + t``, where a is the integer with the digits
+    a_{k-1} .. a_0 in base g. The results are for the first `n_codes` vectors v. `n_values` is 1 if
+    only s = 0 is needed, or g for all s.
 
     Shapes: tables (m, g**(k + 1)) -> (m, n_codes, n_values).
     [1] V. Feldman, J. Nelson, H. Nguyen, K. Talwar, "Private frequency estimation via
     projective geometry", ICML 2022. https://proceedings.mlr.press/v162/feldman22a.html (the
     dynamic program of section 4, for prime g).
-    Report (a, t) is at the index `a * g + t` of a table, where a is the number with the base-g
-    digits a_{k-1} .. a_0. `n_values` is 1 for s = 0 only, or g for all s.
     """
     # `T[a_{k-1}, .., a_0, t]` becomes `T'[v_{k-1}, a_{k-2}, .., t] = sum over a_{k-1} of
     # T[a_{k-1}, .., t + a_{k-1} v_{k-1}]`. The other digits follow in the same way; at the end t =
@@ -104,7 +115,12 @@ def contract(
 def _sum_over_digit(
     field: FiniteField, flat: np.ndarray, n_asked: int, n_values: int
 ) -> np.ndarray:
-    """For each v and t, return the sum over all a of the rows (a, t + a v) of a table."""
+    """Return, for each digit v and value t, the sum over all digits a of the row (a, t + a v) of a
+    table.
+
+    The row (a, t) of `flat` has the index ``a * g + t``. There are `n_asked` digits v and
+    `n_values` values t.
+    """
     g = field.order
     n_columns = flat.shape[1]
     summed = np.empty((n_asked, n_values, n_columns), dtype=flat.dtype)
@@ -130,12 +146,16 @@ _MAX_PRODUCTS = 1 << 18  # one-byte cells of a table of products, which stays in
 
 @lru_cache(maxsize=4)
 def linear_functions(order: int, n_digits: int) -> LinearFunctions:
-    """Return the linear functions on GF(order)**n_digits, cached because they are large."""
+    """Return the linear functions on GF(order)**n_digits from a cache, because they are large."""
     return LinearFunctions(FiniteField(order), n_digits)
 
 
 class LinearFunctions:
-    """The linear functions ``v -> <a, v>`` on GF(g)**k, one of each set of multiples."""
+    """The linear functions ``v -> <a, v>`` on GF(g)**k, without multiples of each other.
+
+    A report (a, t) consists of a function a and a value t. It supports the vectors v with ``<a, v>
+    = t``.
+    """
 
     # Vectors are numbers with k digits in base g. Function 0 is zero. The other functions are those
     # with the leading digit 1, in order. A report (a, t) supports the vectors v with <a, v> = t,
@@ -156,18 +176,24 @@ class LinearFunctions:
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """The vector a of each function."""
+        """The vector a of each function ``v -> <a, v>``."""
         powers = [self.field.order**m for m in range(self.n_digits)]
         return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
 
     def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
-        """Return, for each vector number, the function of which the vector is a multiple."""
+        """Convert the numbers of uniformly drawn vectors to the numbers of functions.
+
+        The function has the distribution of the function of which a uniform vector is a multiple.
+        """
         return -(-numbers // (self.field.order - 1))
 
     # -- values -------------------------------------------------------------------------------
     @cached_property
     def _products(self) -> tuple[int, np.ndarray | None]:
-        """A number h of digits, and if it is small the table of <x, y> for all x, y of h digits."""
+        """A number h of digits, and a table of the inner products of all vectors with h digits.
+
+        If the table would be too large, it is None and h is 1.
+        """
         # Without a table, h is 1, and digits are multiplied as numbers modulo g.
         g = self.field.order
         field = self.field
@@ -177,7 +203,10 @@ class LinearFunctions:
         return n_low, field.products(n_low).astype(np.min_scalar_type(g - 1))
 
     def pieces(self, vectors: np.ndarray) -> list[np.ndarray]:
-        """Split vectors into pieces, each with the digits that `values` looks up in one step."""
+        """Split each vector into pieces of h digits, for each of which `values` uses one step.
+
+        Return a list with an array for each piece, in the order of the vectors.
+        """
         n_low, table = self._products
         base = self.field.order**n_low
         # Without a table, the sum of k products of digits must fit into the integer type.
@@ -194,7 +223,11 @@ class LinearFunctions:
     def values(
         self, functions: np.ndarray, pieces: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
-        """Return the value of each function at each vector (shapes are broadcast)."""
+        """Return the value of each function at each vector. `functions` and `codes` broadcast.
+
+        `pieces` is the result of `pieces` for a list of vectors, and `codes` contains indices of
+        this list.
+        """
         # `pieces` contains the pieces of all vectors; `codes` are indices of that list of
         # vectors.
         _, table = self._products
@@ -209,7 +242,8 @@ class LinearFunctions:
 
     @cached_property
     def _multiples(self) -> np.ndarray:
-        """The number of the vector c a, for each function except 0 and each c in GF(g)."""
+        """For each function a except 0 (row) and each field element c (column), the number of the
+        vector c a."""
         g = self.field.order
         c = np.arange(self.field.order)
         result = np.zeros((self.n_functions - 1, g), dtype=np.int64)
@@ -220,7 +254,10 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector: the function of which it is a multiple, and the factor."""
+        """For each vector, the number of the function of which it is a multiple, and a factor.
+
+        The vector times the factor is the vector of this function.
+        """
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))
         functions[self._multiples[:, 1:]] = np.arange(1, self.n_functions)[:, None]
@@ -229,17 +266,21 @@ class LinearFunctions:
         return functions, factor
 
     def normalised(self, vectors: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return reports (function, value) that support the same vectors as (a, t)."""
+        """Convert reports (vector, value) to equivalent reports (function, value).
+
+        Equivalent reports support the same vectors.
+        """
         functions, factor = self._normal_form
         return functions[vectors], self.field.multiply(values, factor[vectors])
 
     # -- sums ---------------------------------------------------------------------------------
     def gather(self, tables: np.ndarray) -> np.ndarray:
-        """For each vector, sum tables over the reports that support the vector.
+        """Return, for each vector, the sum of the table's entries for the reports that support the
+        vector.
 
         Shapes: tables (m, n_functions, g) -> (m, n_vectors).
-        The sums are floats. Sums of counts must be rounded, and are then exact for up to 2**40
-        reports and more.
+        The sums are floats. If the entries are counts, the sums must be rounded; they are then
+        exact for at least 2**40 reports.
         """
         g = self.field.order
         is_real = self.field.characteristic == 2
@@ -260,7 +301,8 @@ class LinearFunctions:
         return sums
 
     def spread(self, weights: np.ndarray) -> np.ndarray:
-        """For each report, sum the weights of the vectors that it supports.
+        """Return, for each report (function, value), the sum of the weights of the vectors that it
+        supports.
 
         Shapes: weights (..., n_vectors) -> (..., n_functions, g).
         """
@@ -272,12 +314,14 @@ class LinearFunctions:
         return sums
 
     def zero_sums(self, weights: np.ndarray) -> np.ndarray:
-        """For each function except 0, sum the weights of the vectors that it maps to 0.
+        """Return, for each function except 0, the sum of the weights of the vectors that it maps to
+        0.
 
         Shapes: weights (..., n) -> (..., n_functions - 1).
-        weights: the weights of the first n vectors; the other vectors have weight 0.
-        If all multiples c v have the weight of v, a character of a has the same value at all c a.
-        It sums to g - 1 over the c if <a, v> = 0, and otherwise to -1.
+        weights: the weights of n vectors, which are the vectors of the first n functions except 0.
+        All other vectors have weight 0.
+        In the computation all multiples c v get the weight of v. For a character chi of the field,
+        the sum of chi(c <a, v>) over all c except 0 is g - 1 if <a, v> = 0, and otherwise -1.
         """
         # Only one of each set of multiples has a weight: the vector with the leading digit 1. The
         # vectors are in order.
@@ -287,10 +331,10 @@ class LinearFunctions:
         return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
-        """Return the Fourier transform over the last axis, which is indexed by vectors.
+        """Return the Fourier transform along the last axis, whose index is the number of a vector.
 
         Shapes: x (..., g**k) -> (..., g**k).
-        The result is complex, or real in characteristic 2. It is not normalized.
+        The result is complex, or real if the field has characteristic 2. It is not normalized.
         """
         # Vectors are added by adding the base-p digits of their numbers, where p is the
         # characteristic.
@@ -305,7 +349,8 @@ class LinearFunctions:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """For each function except 0 and each c, the index in a Fourier transform over vectors."""
+        """For each function a except 0 (row) and each c (column), the index of the vector c a in
+        the results of `_transform`."""
         # The character chi(x y), as a character of the base-p digits of y, has the i-th
         # digit trace(x p**i); the number p**i is the i-th element of the basis.
         g = self.field.order
@@ -321,7 +366,7 @@ class LinearFunctions:
 
     @cached_property
     def _dual(self) -> np.ndarray:
-        """For each field element x, the number whose base-p digits are trace(x p**i)."""
+        """For each field element x, the integer whose digits in base p are trace(x p**i)."""
         field = self.field
         x = np.arange(self.field.order)
         p = field.characteristic
@@ -336,7 +381,7 @@ class LinearFunctions:
 
 
 def scattered(n: int, n_places: int) -> np.ndarray:
-    """Return the first n numbers of a permutation of ``range(n_places)`` that looks random.
+    """Return the first n numbers of a fixed permutation of ``range(n_places)`` that looks random.
 
     Shapes: -> (n,).
     n_places: size of the range, at least n.
@@ -369,7 +414,7 @@ _FACTORS = np.array(
 
 
 def mixed(x: np.ndarray) -> np.ndarray:
-    """Apply the finalizer of SplitMix64: a bijection of 64-bit words that mixes all their bits."""
+    """Mix the bits of each 64-bit word by a bijection, the last step of SplitMix64."""
     # The constants are those of S. Vigna's SplitMix64 (variant 13 of D. Stafford). This is part
     # of the protocol: it must never change.
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

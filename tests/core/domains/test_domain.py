@@ -207,7 +207,7 @@ def test_open_domains():
     ]
     assert reports[0].tolist() == reports[1].tolist() == reports[2].tolist()
     for oracle in (GRR(categories="open"), GRR(categories=Domain.open())):
-        with pytest.raises(ValueError, match="needs a list of them"):
+        with pytest.raises(ValueError, match="needs a list of the categories"):
             oracle.privatize(["a"])
 
 

@@ -161,7 +161,9 @@ def test_answers_calculate_as_arrays_do():
     assert np.mean(answers) == 0.375
     answers -= 0.5
     assert type(answers) is np.ndarray
-    with pytest.raises(AttributeError, match="Answers and arrays have no attribute 'nothing'"):
+    with pytest.raises(
+        AttributeError, match="Neither Answers nor NumPy arrays have an attribute 'nothing'"
+    ):
         _ = FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).answer(["a"]).nothing
 
 

@@ -199,7 +199,9 @@ except ValueError as error:
     print(error)
 """
     ended = fresh_processes.run(code, str(tmp_path / "reports.pickle"))
-    assert ended.stdout.startswith("600\nOUE cannot have made these reports: they are of another")
+    assert ended.stdout.startswith(
+        "600\nOUE cannot have made these reports: the reports are of another"
+    )
     assert "epsilon 1.0 instead of 2.0" in ended.stdout
 
 
@@ -324,7 +326,7 @@ def test_a_search_over_what_given_reports_were_made_with_is_refused(search, repo
     server = make_pipeline(GRR(1.0, categories=64, input="reports"), Base())
     scorer = make_held_out_scorer()
     refused = search(server, {"grr__epsilon": [4.0, 1.0]}, scoring=scorer, cv=2, **options)
-    with pytest.raises(ValueError, match=r"GRR reads reports, which were made with epsilon=1\.0"):
+    with pytest.raises(ValueError, match=r"GRR reads reports.* were made with epsilon=1\.0"):
         refused.fit(reports)
     grid = {"base": [Base(), NormSub()], "grr__n_shards": [1, 10], "grr__epsilon": [1.0]}
     assert search(server, grid, scoring=scorer, cv=2, **options).fit(reports).best_score_ < 1
@@ -333,7 +335,7 @@ def test_a_search_over_what_given_reports_were_made_with_is_refused(search, repo
 def test_a_search_over_the_oracle_of_given_reports_is_refused():
     survey = reader(ColumnOracle(domains=COLUMNS, oracle=OUE()))
     for given in ({"oracle": GRR()}, {"oracle__epsilon": 3.0}, {"n_sampled": 2}):
-        with pytest.raises(ValueError, match="ColumnOracle reads reports, which were made with"):
+        with pytest.raises(ValueError, match="ColumnOracle reads reports.* were made with"):
             clone(survey).set_params(**given)
     assert survey.set_params(oracle=OUE(), n_jobs=2).n_jobs == 2  # nothing that matters
     assert survey.set_params(epsilon=2.0, input="values").epsilon == 2.0
