@@ -97,12 +97,12 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         level : float, default=0.95
             Probability that a single interval covers its mean.
         of : {"users", "population"}, default="users"
+            The mean that an interval covers: the mean of the users who reported, or the mean of a
+            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
         at_all_times : bool or int, default=False
             Whether the level is the probability that the intervals of *all* looks at a growing
             collection cover their means. A number is the number of users at which the intervals
             are narrowest; choose it before the first look. True: 1,000.
-            The mean that an interval covers: the mean of the users who reported, or the mean of a
-            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
 
         Returns
         -------
@@ -313,12 +313,12 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         level : float, default=0.95
             Probability that the interval covers the mean.
         of : {"users", "population"}, default="users"
+            The mean that the interval covers: the mean of the users who reported, or the mean of a
+            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
         at_all_times : bool or int, default=False
             Whether the level is the probability that the intervals of *all* looks at a growing
             collection cover the mean. A number is the number of users at which the intervals
             are narrowest; choose it before the first look. True: 1,000.
-            The mean that the interval covers: the mean of the users who reported, or the mean of a
-            population from which they are a random sample (see :mod:`sklearn_ldp.inference`).
 
         Returns
         -------
