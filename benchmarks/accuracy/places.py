@@ -1,10 +1,12 @@
 """Errors of places: rectangles, maps and distances, beside HDG and the disk mechanism.
 
-    python -m benchmarks.accuracy.places [--tune] [--cells 16 32 64] [--epsilons .5 1 4] ..
+    python -m benchmarks.accuracy.places [--populations FILE] [--tune] [--cells 16 32 64] ..
 
-The populations are made up, and pairs of columns of Adult where the data are there. `--tune` takes
-those on which the constants of the model were chosen, and otherwise others are taken. HDG and the
-disk mechanism are written from the papers:
+FILE is the output of ``benchmarks/accuracy/_real_populations.py --places``: residents of cities of
+countries. Other populations are pairs of columns of Adult. All code and all constants were fixed
+before these populations were used. `--tune` uses the populations for tuning instead: other
+countries, made-up populations, and other pairs of columns. HDG and the disk mechanism are written
+from the papers:
 
 - J. Yang, T. Wang, N. Li, X. Cheng, S. Su, "Answering multi-dimensional range queries under local
   differential privacy", PVLDB 14(3), 2020, doi:10.14778/3430915.3430927.
@@ -21,6 +23,7 @@ and NormSub, for rectangles and for the map, the larger of the two.
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,7 @@ def main() -> None:
     parser = command(__doc__, __spec__, repeats=2, seed=0)
     add_data_argument(parser)
     parser.add_argument("--tune", action="store_true", help="the populations for tuning")
+    parser.add_argument("--populations", type=Path, help="JSON of _real_populations.py --places")
     parser.add_argument("--cells", nargs="+", type=int, default=[16, 32])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 4.0])
     parser.add_argument("--users", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
@@ -53,7 +57,7 @@ def main() -> None:
     rows = []
     settings = itertools.product(arguments.cells, arguments.epsilons, arguments.users)
     for n_cells, epsilon, n_users in settings:
-        chosen = tuned(n_cells) if arguments.tune else held_back(n_cells, arguments.data)
+        chosen = populations(n_cells, arguments.tune, arguments.data, arguments.populations)
         for name, shares in chosen.items():
             rng = np.random.default_rng(arguments.seed)
             counts = rng.multinomial(n_users, shares.ravel()).reshape(shares.shape)
@@ -66,7 +70,9 @@ def main() -> None:
         _show(frame.groupby(by)[RATIOS].agg(gmean).reset_index())
     ratios = frame[RATIOS].to_numpy()
     summary = pd.DataFrame([gmean(ratios), ratios.max(axis=0)], columns=RATIOS)
-    summary.insert(0, "all", ["geometric mean", "greatest"])
+    for limit in (1, 1.08):
+        summary.loc[len(summary)] = (ratios > limit).mean(axis=0)
+    summary.insert(0, "all", ["geometric mean", "greatest", "share above 1", "share above 1.08"])
     _show(summary)
 
 
@@ -85,7 +91,10 @@ def compared(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> li
     bins = Domain.bins(n, bounds=(0, 1))
     grid = Domain.grid(bins, bins)
     truth = counts / counts.sum()
-    raw = RangeOracle(epsilon, categories=grid, random_state=rng).simulate(counts.ravel())
+    oracle = RangeOracle(
+        epsilon, categories=grid, random_state=rng, expected_n_users=int(counts.sum())
+    )
+    raw = oracle.simulate(counts.ravel())
     maps = [each.values[0].reshape(n, n) for each in (raw, *map(_fitted_to(raw), _MODELS))]
     maps += [hdg(counts, epsilon, rng), disk(counts, epsilon, rng)]
     asked = rectangles(400).aligned(raw.categories, grid).matrix(n * n)
@@ -139,6 +148,36 @@ def _blob(n: int, at: tuple[float, float], size: tuple[float, float]) -> np.ndar
     return np.exp(-0.5 * (((x - at[0]) / size[0]) ** 2 + ((y - at[1]) / size[1]) ** 2))
 
 
+def populations(n: int, tune: bool, data: Path, file: Path | None) -> dict[str, np.ndarray]:
+    """Shares of cells of each population: for tuning, or held back."""
+    named = {}
+    if file is None:
+        print("skipped: countries, because there is no --populations")
+    else:
+        countries = json.loads(file.read_text())["tuned" if tune else "held back"]
+        width = 64 // n
+        for name, rows in countries.items():
+            named[name] = np.array(rows).reshape(n, width, n, width).sum(axis=(1, 3))
+    if tune:
+        named |= tuned(n) | drawn(n)
+    path = data / "ADULT_TRAIN.csv.gz"
+    if path.exists():
+        people = pd.read_csv(path)
+        for first, second in _TUNED_COLUMNS if tune else _COLUMNS:
+            named[f"{first} and {second}"] = _histogram(people[first], people[second], n)
+    else:
+        print(f"skipped: there is no {path}")
+    return {name: _scaled(shares) for name, shares in named.items()}
+
+
+_TUNED_COLUMNS = (("age", "hours_per_week"), ("age", "education_num"))
+_COLUMNS = (
+    ("fnlwgt", "age"),
+    ("education_num", "hours_per_week"),
+    ("capital_gain", "hours_per_week"),
+)
+
+
 def tuned(n: int) -> dict[str, np.ndarray]:
     """Populations on which the constants were chosen."""
     rng = np.random.default_rng(1)
@@ -154,14 +193,14 @@ def tuned(n: int) -> dict[str, np.ndarray]:
     ridge = np.exp(-0.5 * ((x - y) / 0.08) ** 2 - 3 * x)
     even = np.ones((n, n))
     named = {"blobs": blobs, "ridge": ridge, "spikes": spikes, "cities": cities}
-    return {name: _scaled(one) for name, one in (named | {"zipf": zipf, "even": even}).items()}
+    return named | {"zipf": zipf, "even": even}
 
 
 _TUNED_BLOBS = ((0.3, 0.3, 0.1), (0.7, 0.6, 0.15))
 
 
-def held_back(n: int, data: Path) -> dict[str, np.ndarray]:
-    """Other populations: a country, a coast, a city, a circle, steps, and pairs of columns."""
+def drawn(n: int) -> dict[str, np.ndarray]:
+    """Other populations for tuning: a country, a coast, a city, a circle and steps."""
     rng = np.random.default_rng(77)
     x, y = (np.mgrid[:n, :n] + 0.5) / n
     land = (x - 0.5) ** 2 + 1.4 * (y - 0.45) ** 2 < 0.18 + 0.03 * np.sin(9 * x + 5 * y)
@@ -177,14 +216,7 @@ def held_back(n: int, data: Path) -> dict[str, np.ndarray]:
     circle = np.exp(-((np.hypot(x - 0.5, y - 0.5) - 0.3) ** 2) / 0.004) + 0.02
     steps = 1.0 + 6 * ((x < 0.43) & (y > 0.31)) + 2 * (x > 0.78)
     named = {"country": country, "coast": coast, "city": city, "circle": circle, "steps": steps}
-    path = data / "ADULT_TRAIN.csv.gz"
-    if path.exists():
-        people = pd.read_csv(path)
-        for first, second in (("age", "hours_per_week"), ("age", "education_num")):
-            named[f"{first} and {second}"] = _histogram(people[first], people[second], n)
-    else:
-        print(f"skipped: there is no {path}")
-    return {name: _scaled(one) for name, one in named.items()}
+    return named
 
 
 def _histogram(first: Any, second: Any, n: int) -> np.ndarray:

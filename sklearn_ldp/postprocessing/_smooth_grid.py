@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import dct
-from scipy.linalg import cholesky
+from scipy.linalg import cho_solve, cholesky
 from scipy.ndimage import median_filter
 from scipy.special import logsumexp, softmax
 
@@ -32,10 +32,13 @@ _LEAST_MASS = 0.01  # share of users beside spikes
 _CLEAR = 4.0  # standard deviations of a spike above its neighbors
 _HOPELESS = 20.0  # difference of log-evidence, after which no smaller penalty is tried
 _TOLERANCE = 0.5  # standard deviations of squares that count as noise
+_SMOOTH_PRIOR = 0.5  # prior probability that no cell differs at random
+_NUDGE = 0.3  # standard deviations of the errors, to measure how far the average follows the data
 # The others bound the work.
 _MOST_WAVES = 400
 _MOST_STEPS = 30
 _MOST_PRODUCTS = 200
+_CLOSE = 1e-2  # of the square of the first residual
 _TOL = 1e-2  # of the log-posterior
 _HALVINGS = 9  # of the scale of the cells, on a logarithmic axis
 _LEAST_VARIANCE = 1e-18  # where epsilon is so large that there is no noise
@@ -86,7 +89,20 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> Gri
     precision = _Precision(noise, shape)
     variances = np.maximum(noise.variance(norm_sub(values)), _LEAST_VARIANCE).reshape(shape)
     cells = values.reshape(shape)
-    even = np.full(shape, 1 / values.size)
+    average, penalty, smooth_weight = _averaged(cells, precision, variances)
+    nudge, direction = precision.nudge()
+    moved = _averaged(cells + nudge, precision, variances)[0]
+    followed = direction * precision.whitened_waves(moved - average) / _NUDGE
+    rest = precision.unexplained(cells - average, followed)
+    return GridFit(norm_sub((average + rest).ravel()), penalty, smooth_weight)
+
+
+def _averaged(
+    cells: np.ndarray, precision: _Precision, variances: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """Return the average of all models, the smooth model's penalty and weight."""
+    shape = cells.shape
+    even = np.full(shape, 1 / cells.size)
     smooth = _average(_Data(cells, precision))
     models: list[Any] = [smooth]
     # A spike is far above its neighbors. The density beside spikes may be smoother.
@@ -101,10 +117,11 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> Gri
             spiky = _with_spikes(cells, variances, center, spikes)
             models.append(_with_coarse_reports(spiky, cells, precision))
             middles = models[-1].centers
-    weights = softmax([model.evidence for model in models])
+    priors = np.full(len(models), (1 - _SMOOTH_PRIOR) / (len(models) - 1))
+    priors[0] = _SMOOTH_PRIOR
+    weights = softmax(np.log(priors) + [model.evidence for model in models])
     average = np.tensordot(weights, [model.frequencies for model in models], 1)
-    frequencies = norm_sub((average + precision.unexplained(cells - average)).ravel())
-    return GridFit(frequencies, smooth.penalty, float(weights[0]))
+    return average, smooth.penalty, float(weights[0])
 
 
 class _Smooth(NamedTuple):
@@ -131,13 +148,13 @@ def _average(data: _Data) -> _Smooth:
     """Fit smooth models with several penalties, and average them by their marginal likelihoods."""
     shape = data.shape
     even = np.full(shape, 1 / data.size)
-    models = [_Mode(np.inf, even, data.fit(even), np.zeros(shape))]
+    flat = _Mode(np.inf, even, data.fit(even), np.zeros(shape), data.information(even))
+    models = [flat]
     for field in _FIELDS:
-        start = np.zeros(shape)
+        model = flat
         for penalty in _PENALTIES:
-            model = data.model(penalty, field, start)
+            model = data.model(penalty, field, model)
             models.append(model)
-            start = model.coefficients
             if model.evidence < max(one.evidence for one in models) - _HOPELESS:
                 break
     evidences = [model.evidence for model in models]
@@ -185,11 +202,16 @@ def _with_coarse_reports(spiky: _Spiky, cells: np.ndarray, precision: _Precision
     return spiky._replace(frequencies=frequencies)
 
 
-def _solved(times: Any, right: np.ndarray) -> np.ndarray:
-    """Solve a positive definite system by conjugate gradients."""
+def _solved(times: Any, right: np.ndarray, approximate: Any = None) -> np.ndarray:
+    """Solve a positive definite system by conjugate gradients.
+
+    times: the product with the matrix. approximate: an approximate solution (a preconditioner).
+    """
+    solved = approximate or (lambda rest: rest)
     step, rest = np.zeros_like(right), right.copy()
-    move, square = rest.copy(), float(np.sum(rest * rest))
-    least = 1e-4 * square
+    close = solved(rest)
+    move, square = close.copy(), float(np.sum(rest * close))
+    least = _CLOSE * square
     for _ in range(_MOST_PRODUCTS):
         if square <= least:
             break
@@ -197,8 +219,9 @@ def _solved(times: Any, right: np.ndarray) -> np.ndarray:
         length = square / float(np.sum(move * curved))
         step += length * move
         rest -= length * curved
-        before, square = square, float(np.sum(rest * rest))
-        move = rest + square / before * move
+        close = solved(rest)
+        before, square = square, float(np.sum(rest * close))
+        move = close + square / before * move
     return step
 
 
@@ -266,6 +289,7 @@ class _Mode(NamedTuple):
     frequencies: np.ndarray
     evidence: float
     coefficients: np.ndarray
+    information: np.ndarray  # Fisher's, of the coefficients that are kept
 
 
 class _Precision:
@@ -285,9 +309,9 @@ class _Precision:
             if i == j == 0:
                 continue  # the sum of all frequencies is known
             rows, columns = np.flatnonzero(levels[0] == i), np.flatnonzero(levels[1] == j)
-            some = product(rows[:: -(-len(rows) // 2)], columns[:: -(-len(columns) // 2)])
-            probes = np.array([np.outer(self.left[a], self.right[b]).ravel() for a, b in some])
-            variance = float(np.mean(noise.answer_variance(probes, even)))
+            # All waves of a resolution have equal variances, or nearly so.
+            wave = np.outer(self.left[rows[len(rows) // 2]], self.right[columns[len(columns) // 2]])
+            variance = float(noise.answer_variance(wave.reshape(1, -1), even)[0])
             self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
 
     def times(self, cells: np.ndarray) -> np.ndarray:
@@ -307,22 +331,40 @@ class _Precision:
         scaled.weights = share**2 * self.weights
         return scaled
 
-    def unexplained(self, rest: np.ndarray) -> np.ndarray:
+    def whitened_waves(self, cells: np.ndarray) -> np.ndarray:
+        """Return the coefficients of waves in units of their errors.
+
+        Shapes: cells (n_x, n_y) -> the same.
+        """
+        return np.sqrt(self.weights) * (self.left @ cells @ self.right.T)
+
+    def nudge(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return a small fixed change of cells, and its signs in the waves."""
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], self.weights.shape)
+        signs[0, 0] = 0.0  # the sum of all frequencies is known
+        waves = _NUDGE * signs / np.sqrt(np.maximum(self.weights, _TINY))
+        return self.left.T @ waves @ self.right, signs
+
+    def unexplained(self, rest: np.ndarray, followed: np.ndarray) -> np.ndarray:
         """Return the part of residuals that is no noise, by shrinkage of bands of resolution.
 
-        Shapes: rest (n_x, n_y) -> the same.
+        rest: the residuals of an average. followed: the change of the average in each wave, if
+        the raw estimate changes by 1. Shapes: (n_x, n_y) -> the same.
         """
+        # This is Stein's unbiased estimate of the risk of a mixture with the raw estimate, for
+        # each band: the best share of the raw estimate is 1 - (size - sum of `followed`) / squares.
+        # So an average that follows the data closely, and still has residuals, is wrong.
         # The finest waves are left out, because their noise would make cells negative.
-        # Residuals of a good fit have squares with the sum `size`, up to its standard deviation.
-        waves = self.left @ rest @ self.right.T
-        squares = self.weights * waves**2
-        kept = np.zeros_like(waves)
-        for band in range(1, int(self._bands.max())):
-            is_here = self._bands == band
+        whitened = self.whitened_waves(rest)
+        kept = np.zeros_like(whitened)
+        bands = np.maximum(self._bands, 2)  # the two coarsest are one band
+        for band in range(2, int(bands.max())):
+            is_here = bands == band
             size = np.count_nonzero(is_here)
-            noise = size + _TOLERANCE * (2 * size) ** 0.5
-            kept[is_here] = max(0.0, 1 - noise / max(float(squares[is_here].sum()), noise))
-        return self.left.T @ (kept * waves) @ self.right
+            free = size - np.clip(followed[is_here].sum(), 0, size)
+            noise = max(free + _TOLERANCE * (2 * free) ** 0.5, _TINY)
+            kept[is_here] = max(0.0, 1 - noise / max(float(np.sum(whitened[is_here] ** 2)), noise))
+        return self.left.T @ (kept * (self.left @ rest @ self.right.T)) @ self.right
 
     def whitened(self, cells: np.ndarray) -> np.ndarray:
         """Return cells multiplied by a square root of the inverse covariance matrix P.
@@ -374,20 +416,30 @@ class _Data:
         scales[:, 0] *= of_axes**0.5
         return scales
 
-    def model(self, penalty: float, field: tuple[int, float], start: np.ndarray) -> _Mode:
-        """Return the mode of a model, from the coefficients of another one."""
+    def model(self, penalty: float, field: tuple[int, float], start: _Mode) -> _Mode:
+        """Return the mode of a model, found from the mode of another one."""
         scales = self._scales(penalty, field)
-        z = np.divide(start, scales, out=np.zeros_like(start), where=scales > 0)
-        z, top, f = self._mode(z, scales)
-        root = cholesky(self._curvature(f, scales), lower=True)
-        evidence = top - float(np.log(np.diag(root)).sum())
-        return _Mode(penalty, f, evidence, z * scales)
+        z = np.divide(start.coefficients, scales, out=np.zeros(self.shape), where=scales > 0)
+        z, top, f = self._mode(z, scales, self._root(start.information, scales))
+        information = self.information(f)
+        evidence = top - float(np.log(np.diag(self._root(information, scales))).sum())
+        return _Mode(penalty, f, evidence, z * scales, information)
 
-    def _mode(self, z: np.ndarray, scales: np.ndarray) -> Any:
-        """The mode, its log-posterior and its frequencies, by Fisher's scoring."""
+    def _root(self, information: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The Cholesky factor of the curvature of the log-posterior."""
+        kept = scales.ravel()[self._kept]
+        curvature = kept[:, None] * information * kept
+        curvature.flat[:: len(kept) + 1] += 1
+        return cholesky(curvature, lower=True)
+
+    def _mode(self, z: np.ndarray, scales: np.ndarray, root: np.ndarray) -> Any:
+        """The mode, its log-posterior and its frequencies, by Fisher's scoring.
+
+        root: a Cholesky factor of the curvature at a nearby point.
+        """
         top, f, gradient = self._ascent(z, scales)
         for _ in range(_MOST_STEPS):
-            step, rise = self._step(gradient, f, scales)
+            step, rise = self._step(gradient, f, scales, root)
             if rise <= _TOL:
                 break
             length = 1.0
@@ -409,7 +461,9 @@ class _Data:
         gradient = scales * (self._left @ slope @ self._right.T) - z
         return -0.5 * off - 0.5 * float(np.sum(z * z)), f, gradient
 
-    def _step(self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray) -> Any:
+    def _step(
+        self, gradient: np.ndarray, f: np.ndarray, scales: np.ndarray, root: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """The step of Fisher's scoring by conjugate gradients, and the rise that it promises."""
 
         def times(move: np.ndarray) -> np.ndarray:
@@ -419,17 +473,21 @@ class _Data:
             pull -= f * pull.sum()
             return move + scales * (self._left @ pull @ self._right.T)
 
-        step = _solved(times, gradient)
+        def approximate(rest: np.ndarray) -> np.ndarray:
+            solved = rest.copy()  # waves that are not kept have the curvature 1
+            solved.flat[self._kept] = cho_solve(
+                (root, True), rest.ravel()[self._kept], check_finite=False
+            )
+            return solved
+
+        step = _solved(times, gradient, approximate)
         return step, float(np.sum(step * gradient))
 
-    def _curvature(self, f: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """The curvature of the log-posterior, of shape (n_waves, n_waves)."""
+    def information(self, f: np.ndarray) -> np.ndarray:
+        """Return Fisher's information of the coefficients, of shape (n_waves, n_waves)."""
         rows, columns = np.unravel_index(self._kept, self.shape)
         waves = self._left[rows, :, None] * self._right[columns, None, :]
         waves *= f
         waves -= waves.sum(axis=(1, 2), keepdims=True) * f
         changes = self._precision.whitened(waves).reshape(len(rows), -1)
-        changes *= scales.ravel()[self._kept, None]
-        curvature = changes @ changes.T
-        curvature.flat[:: len(rows) + 1] += 1
-        return curvature
+        return changes @ changes.T

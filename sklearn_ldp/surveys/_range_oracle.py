@@ -44,8 +44,14 @@ _FEW_USERS = 3_000
 _MAX_EXACT_BINS = 2048  # maximum number of bins for exact variances of single bins
 
 
-# Shares of users for the candidates, chosen by hand; the margins together have 1.
-_SHARES = list(product((0.5, 1.0, 2.0), repeat=2))
+# The split of users over the resolutions of a grid. The variance of frequencies of blocks, relative
+# to equal ones, is the mean over the populations of `benchmarks.accuracy.places --tune`; the others
+# were chosen by hand (2026-11-28, notes on places).
+_PRIOR_VARIANCE = 0.3
+_MODEL_WEIGHT = 0.8
+_SMALLEST_SHARE = 0.04
+_SHARE_STEPS = 100
+_GRID_USERS = 100_000  # if `expected_n_users` is None
 
 
 class RangeOracle(BaseOracle, tag="range-oracle"):
@@ -61,9 +67,10 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
     The cells of a :meth:`~sklearn_ldp.Domain.grid` are pairs of bins of two numbers. Over a grid,
     each user is asked for a cell, for a strip or a larger block of cells, or for the bin of one of
     the two numbers. The proportions of users who are asked for each of these minimize the expected
-    error of random rectangles under equal frequencies, among several possibilities. The estimate is
-    the best linear combination of all reports. `strategy` has no effect. Strips and larger blocks
-    are only used if both numbers have an even number of bins.
+    error of random rectangles. They are computed before any user is asked. The fewer users are
+    expected (`expected_n_users`), the more of them are asked for large blocks. The estimate is the
+    best linear combination of all reports. `strategy` has no effect. Strips and larger blocks are
+    only used if both numbers have an even number of bins.
 
     The estimate is unbiased, and all answers to linear queries have confidence intervals. With
     fewer bins there is less noise: 64 bins instead of 256 reduce the variance of a prefix by 40 %.
@@ -85,9 +92,9 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
         of "tree". "auto" uses "square-wave" for up to 256 bins and fewer than 3,000 expected users,
         and otherwise "tree".
     expected_n_users : int or None, default=None
-        Expected number of users. It is required for "auto", and has no effect with other
-        strategies. Choose this number before any data are collected, because clients and servers
-        must use the same number.
+        Expected number of users. It is required for "auto". Over a grid, None means 100,000. It
+        has no effect otherwise. Choose this number before any data are collected, because clients
+        and servers must use the same number.
 
     %(attributes)s
 
@@ -150,7 +157,8 @@ class RangeOracle(BaseOracle, tag="range-oracle"):
                 f"{' x '.join(map(str, domain.shape))}. Use fewer bins."
             )
         if domain.grid_ends is not None:
-            return best_grid(self.epsilon, domain.shape)
+            n_users = self.expected_n_users or _GRID_USERS
+            return best_grid(self.epsilon, domain.shape, n_users)
         if self.strategy == "auto" and self.expected_n_users is None:
             raise ValueError(
                 'RangeOracle(strategy="auto") needs expected_n_users, got None. Pass the expected '
@@ -537,23 +545,69 @@ def _squares_of_ranges(basis: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def best_grid(epsilon: float, shape: tuple[int, ...]) -> GridChannel:
-    """Return the split over resolutions with the least expected error of random rectangles."""
-    n_x, n_y = shape
-    margins = [(1, n_y), (n_x, 1)]
-    splits = [([(1, 1)], [1.0])]
-    splits += [([*margins, (1, 1)], [0.5, 0.5, fine]) for fine in (0.5, 1.0, 2.0)]
-    width = 2
-    # Ends: because the width doubles, and stays below the size of the grid.
-    while n_x % width == n_y % width == 0 and min(shape) > width:
-        blocks = [*margins, (width, width), (1, 1)]
-        strips = [*margins, (width, 1), (1, width), (width, width), (1, 1)]
-        for block, fine in _SHARES:
-            splits.append((blocks, [0.5, 0.5, block, fine]))
-            splits.append((strips, [0.5, 0.5, block / 2, block / 2, block, fine]))
-        width *= 2
-    candidates = [grid_channel(epsilon, shape, *split) for split in splits]
-    return min(candidates, key=lambda channel: channel.rectangle_variance)
+def best_grid(epsilon: float, shape: tuple[int, ...], n_users: int) -> GridChannel:
+    """Return the split over resolutions with the smallest expected error of random rectangles.
+
+    The expected error is computed under equal frequencies. The logarithms of two mean variances
+    are averaged: of unbiased answers, and of answers by a model that expects small differences
+    between neighbors. Few users therefore are asked about large blocks of cells.
+    """
+    questions = _GridQuestions(epsilon, shape, n_users)
+    shares = np.full(len(questions.widths), 1 / len(questions.widths))
+    # Ends: because each round but the last one drops a level. The cells themselves stay, because
+    # without cells the variance is infinite.
+    while True:
+        for _ in range(_SHARE_STEPS):
+            shares *= np.sqrt(questions.gains(shares))
+            shares /= shares.sum()
+        smallest = shares[shares > 0].min()
+        if smallest >= _SMALLEST_SHARE:
+            break
+        shares[shares < smallest * (1 + 1e-6)] = 0.0  # both of a pair with equal shares
+    # Clients and servers compute the same percentages, also if their last digits differ.
+    percentages = np.rint(100 * shares)
+    kept = np.flatnonzero(percentages)
+    widths = [questions.widths[j] for j in kept]
+    return grid_channel(epsilon, shape, widths, percentages[kept])
+
+
+class _GridQuestions:
+    """Every level of a grid, and the expected errors of rectangles for shares of the users."""
+
+    def __init__(self, epsilon: float, shape: tuple[int, ...], n_users: int) -> None:
+        (x_widths, x_squares), (y_widths, y_squares) = map(_resolutions, shape)
+        self.widths = [pair for pair in product(x_widths, y_widths) if pair != shape]
+        # All waves that are constant on the same blocks have the same precision.
+        self._squares = np.outer(x_squares, y_squares)
+        self._squares[0, 0] = 0.0  # the sum of all frequencies is known
+        size = shape[0] * shape[1]
+        areas = np.outer(x_widths, y_widths) / size
+        self._prior = size / (_PRIOR_VARIANCE * n_users * np.sqrt(areas))
+        precisions = []
+        for x, y in self.widths:
+            channel = grid_channel(epsilon, shape, [(x, y)], [1.0])
+            seen = np.outer(np.array(x_widths) >= x, np.array(y_widths) >= y)
+            precisions.append(channel._precisions[0] * x * y * seen)
+        self._precisions = np.array(precisions)
+
+    def gains(self, shares: np.ndarray) -> np.ndarray:
+        """Return how much a small increase of each share reduces the criterion."""
+        precision = np.tensordot(shares, self._precisions, 1)
+        precision[0, 0] = 1.0  # any number: the sum is no part of the error
+        total = np.zeros(len(shares))
+        for weight, prior in ((1 - _MODEL_WEIGHT, 0.0), (_MODEL_WEIGHT, self._prior)):
+            variances = self._squares / (precision + prior)
+            slopes = np.tensordot(self._precisions, variances / (precision + prior), 2)
+            total += weight * slopes / variances.sum()
+        return total
+
+
+def _resolutions(n: int) -> tuple[list[int], np.ndarray]:
+    """Return the widths of blocks of an axis, and the sums of squares of their waves' ranges."""
+    basis, widths = nested_waves(n)
+    resolutions = np.unique(widths)[::-1]
+    squares = _squares_of_ranges(basis)
+    return resolutions.tolist(), np.array([squares[widths == w].sum() for w in resolutions])
 
 
 def grid_channel(

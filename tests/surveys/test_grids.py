@@ -15,8 +15,9 @@ from sklearn_ldp import (
 from sklearn_ldp._core.numerics.nested_waves import nested_waves
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import combine
+from sklearn_ldp.postprocessing._smooth_grid import _Precision, _solved
 from sklearn_ldp.queries import between, rectangles
-from sklearn_ldp.surveys._range_oracle import GridChannel, best_grid, grid_channel
+from sklearn_ldp.surveys._range_oracle import GridChannel, _GridQuestions, best_grid, grid_channel
 from sklearn_ldp.utils import estimator_checks
 from sklearn_ldp.utils._checks import (
     check_exact_epsilon_of,
@@ -113,13 +114,15 @@ def test_users_look_at_their_own_block():
         )
 
 
-def test_epsilon_is_exact_by_enumeration():
+@pytest.mark.parametrize(("shape", "n_users"), [((2, 2), 100), ((3, 2), 10**6), ((4, 2), 1000)])
+def test_epsilon_is_exact_by_enumeration(shape, n_users):
     """On every outcome of the random numbers; the negative control claims a smaller epsilon."""
-    levels = [(1, 2), (2, 1), (1, 1)]
-    channel = grid_channel(1.0, (2, 2), levels, [1, 1, 2]).for_enumeration()
-    check_exact_epsilon_of(channel, range(4), 1.0)
+    channel = best_grid(1.0, shape, n_users).for_enumeration()
+    assert len(channel.mechanisms) > 1
+    cells = range(channel.n_categories)
+    check_exact_epsilon_of(channel, cells, 1.0)
     with pytest.raises(AssertionError, match="epsilon is exceeded"):
-        check_exact_epsilon_of(channel, range(4), 0.9)
+        check_exact_epsilon_of(channel, cells, 0.9)
 
 
 class SmallGrid(RangeOracle):
@@ -170,7 +173,7 @@ def test_bias_and_covariance(seed):
 
 def test_the_split_has_the_least_expected_error_of_rectangles():
     every = grid_channel(1.0, (16, 16), [(1, 1)], [1.0])
-    chosen = best_grid(1.0, (16, 16))
+    chosen = best_grid(1.0, (16, 16), 100_000)
     assert chosen.rectangle_variance < 0.6 * every.rectangle_variance
     rows = np.array([np.outer(x, y).ravel() for x in np.tri(6) for y in np.tri(6)])
     small = grid_channel(1.0, (6, 6), [(1, 1)], [1.0])
@@ -180,7 +183,45 @@ def test_the_split_has_the_least_expected_error_of_rectangles():
     rows = np.einsum("ai,bj->abij", ranges, ranges).reshape(-1, 36)
     expected = small.covariance(even).variances(rows).mean()
     np.testing.assert_allclose(small.rectangle_variance, expected, rtol=0.05)
-    assert best_grid(1.0, (5, 3)).n_categories == 15
+    assert best_grid(1.0, (5, 3), 100_000).n_categories == 15
+
+
+def test_gains_are_the_slopes_of_the_criterion():
+    """By differences of the logarithms of both mean variances, which are computed here again."""
+    questions = _GridQuestions(1.0, (8, 4), 5000)
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(questions.widths)))
+
+    def criterion(shares):
+        precision = np.tensordot(shares, questions._precisions, 1)
+        raw, by_model = (
+            np.sum(np.delete(questions._squares / (precision + prior), 0))
+            for prior in (1e-300, questions._prior)
+        )
+        return 0.2 * np.log(raw) + 0.8 * np.log(by_model)
+
+    steps = 1e-6 * np.eye(len(shares))
+    slopes = [(criterion(shares - step) - criterion(shares + step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(questions.gains(shares), slopes, rtol=1e-4)
+
+
+def test_fewer_users_are_asked_about_larger_blocks():
+    splits = [best_grid(0.5, (32, 32), n) for n in (10**3, 10**5, 10**9)]
+    areas = [channel.probabilities @ np.prod(channel._widths, axis=1) for channel in splits]
+    assert areas[0] > 1.2 * areas[1] > 1.2 * areas[2]
+    raw = [channel.rectangle_variance for channel in splits]
+    assert raw[0] > raw[1] > raw[2]
+    for channel in splits:
+        assert channel.probabilities.min() > 0.035
+        assert [1, 1] in channel._widths.tolist()
+        assert len(channel.mechanisms) <= 15
+
+
+def test_the_default_number_of_users_of_a_grid():
+    default, same, other = (
+        RangeOracle(1.0, categories=GRID, expected_n_users=n).channel().configuration
+        for n in (None, 100_000, 1000)
+    )
+    assert default == same != other
 
 
 def test_files_pieces_and_groups(tmp_path):
@@ -292,6 +333,35 @@ def test_the_model_beats_raw_and_norm_sub(oracle, seed):
     assert smooth < 0.9 * norm_sub
     assert found[0].min() >= 0
     np.testing.assert_allclose(found[0].sum(), 1.0)
+
+
+def test_residuals_that_no_noise_explains():
+    """An average that follows the data has no residuals but errors; noise beside it stays out."""
+    rng = np.random.default_rng(0)
+    noise = CHANNEL.noise(1000)
+    precision = _Precision(noise, (8, 6))
+    waves = rng.choice([-1.0, 1.0], (8, 6)) / np.sqrt(np.maximum(precision.weights, 1e-9))
+    waves[0, 0] = 0.0
+    rest = precision.left.T @ waves @ precision.right
+    np.testing.assert_allclose(np.abs(precision.whitened_waves(rest)).ravel()[1:], 1.0)
+    np.testing.assert_array_equal(precision.unexplained(rest, np.zeros((8, 6))), 0.0)
+    back = precision.left @ precision.unexplained(rest, np.ones((8, 6))) @ precision.right.T
+    coarse = precision._bands < precision._bands.max()
+    np.testing.assert_allclose(back[coarse], waves[coarse], atol=1e-12)
+    np.testing.assert_allclose(back[~coarse], 0.0, atol=1e-12)
+
+
+def test_conjugate_gradients_solve_a_system():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(12, 12))
+    matrix = factor @ factor.T + np.eye(12)
+    right = rng.normal(size=12)
+    near = np.linalg.inv(matrix + 0.1 * np.diag(rng.random(12)))
+    for approximate in (None, lambda rest: near @ rest):
+        solved = _solved(lambda x: matrix @ x, right, approximate)
+        rest = matrix @ solved - right
+        assert rest @ rest < 0.5 * right @ right
+    np.testing.assert_allclose(solved, np.linalg.solve(matrix, right), rtol=0.2, atol=0.02)
 
 
 def test_uniform_users_make_the_model_uniform(seed):
