@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -132,18 +133,32 @@ def looks_at_means(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             reports = np.asarray(oracle.privatize(numbers if is_local else answers))
-        for look in range(n_looks):
-            n = PER_LOOK * (look + 1)
+        sizes = PER_LOOK * np.arange(1, n_looks + 1)
+        if is_local:
+            # One row for each look: the reports of all users so far.
+            protocol = oracle.protocol()
+            each = np.eye(protocol.mechanism.n_reports, dtype=np.int64)[reports]
+            decoded = each.cumsum(axis=0)[sizes - 1], sizes
+            state = SimpleNamespace(
+                protocol=protocol, mechanism=protocol.mechanism, decoded=decoded, groups=None
+            )
+            estimates = oracle._estimate_of(state)
+        so_far = numbers.cumsum()[sizes - 1] / sizes
+        for of, (row, at_all_times) in itertools.product(abouts, enumerate((False, NARROWEST))):
+            options: dict = {"at_all_times": at_all_times}
             if is_local:
-                means: Any = oracle.fit(reports[:n]).estimate_
+                low, high = estimates.confidence_interval(0.95, of=of, **options)
             else:
-                means = mean_by_answer(outcomes[:n], reports[:n], oracle)
-            for of, (row, at_all_times) in itertools.product(abouts, enumerate((False, NARROWEST))):
-                options = {"of": of} if is_local else {}
-                low, high = means.confidence_interval(0.95, at_all_times=at_all_times, **options)
-                truth = numbers[:n].mean() if of == "users" else 1.9
-                # An answer of too few people has no interval.
-                missed[of][row, repeat, look] = low[0] > truth or truth > high[0]
+                ends = [
+                    mean_by_answer(outcomes[:n], reports[:n], oracle).confidence_interval(
+                        0.95, **options
+                    )
+                    for n in sizes
+                ]
+                low, high = np.array([(interval.low[0], interval.high[0]) for interval in ends]).T
+            truth = so_far if of == "users" else 1.9
+            # An answer of too few people has no interval.
+            missed[of][row, repeat] = (low > truth) | (truth > high)
     return missed
 
 
