@@ -12,6 +12,7 @@ STUDY_ARGS ?=
 RACE_ARGS ?= --page doc/notes/race.md
 LEADERBOARD_ARGS ?= --page doc/notes/leaderboard.md
 REGRESSION_ARGS ?=
+MUTATE_ARGS ?=
 DOC_ARGS ?=
 RELEASE_ARGS ?=
 
@@ -33,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 # All recipes share one .venv, so `make -j` runs them one after the other.
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-versions vectors api formats lint format bench leaderboard race regression study study-quick doc wheel bom release-check coverage clean
+.PHONY: help demo test test-slow test-versions vectors api formats lint format bench leaderboard race regression mutate study study-quick doc wheel bom release-check coverage clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -86,6 +87,9 @@ race: $(VENV)/.bench $(VENV)-peers/.peers ## compare with pure-ldp, multi-freq-l
 
 regression: $(VENV)/.bench ## compare time, memory and import with stored ratios to a NumPy yardstick (a minute)
 	@$(BIN) -m benchmarks.speed.regression $(REGRESSION_ARGS)
+
+mutate: $(VENV)/.test ## change the package at random, and print which changes the quick tests notice (a minute a change)
+	@$(BIN) .ci/mutate.py $(MUTATE_ARGS)
 
 study: $(VENV)/.test ## the papers' experiments, with their statements beside our measurements (under ten minutes)
 	@$(BIN) -m benchmarks.papers $(STUDY_ARGS)

@@ -31,6 +31,9 @@ def command(folder, *more, oracle=("--oracle", "olh-mixing")):
     return [sys.executable, "-m", "sklearn_ldp", "serve", *options]
 
 
+STARTED = []  # all processes of servers
+
+
 def start(folder, *more, **oracle):
     """Start a server in a folder; return its process and its port."""
     process = subprocess.Popen(
@@ -41,6 +44,7 @@ def start(folder, *more, **oracle):
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
+    STARTED.append(process)
     line = process.stdout.readline()
     if "/ asks" not in line:
         raise RuntimeError(f"no server: {line}{process.communicate()[1]}")
