@@ -736,7 +736,7 @@ class ByteCoins(Coins):
 class CoinStreams:
     """Independent sources of random bits, one for each block of users.
 
-    So the result of a seed does not depend on the number of threads.
+    So with a seed, the drawn bits do not depend on the number of threads.
     """
 
     # With a seed, the random bits of user i depend only on the seed, the block size and i. With

@@ -486,7 +486,7 @@ class SampledQuestions(Mechanism, tag="several"):
 
     @property
     def samples(self) -> list[tuple[int, ...]]:
-        """All samples of questions that a user may be asked. One of them is drawn for each user."""
+        """All samples (sets) of questions that a user may be asked. One is drawn for each user."""
         return self._samples.listed
 
     @property

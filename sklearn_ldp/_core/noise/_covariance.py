@@ -135,7 +135,10 @@ def _weighted(spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class Covariances:
-    """A weighted sum of objects of class `Covariance`. A view may first transform the queries."""
+    """A weighted sum of covariances, which are objects of class `Covariance`.
+
+    If there is a view, it first transforms the queries into queries for each of these objects.
+    """
 
     # summands: pairs of a factor, which may be negative, and a covariance.
     # view: its method `pull` transforms answers, of shape (n_queries, d) or (d,), into answers to

@@ -181,9 +181,10 @@ class LinearFunctions:
         return np.concatenate([[0], *(np.arange(power, 2 * power) for power in powers)])
 
     def of_uniform_vectors(self, numbers: np.ndarray) -> np.ndarray:
-        """Convert the numbers of uniformly drawn vectors to the numbers of functions.
+        """Convert uniformly drawn numbers of vectors to numbers of functions.
 
-        The function has the distribution of the function of which a uniform vector is a multiple.
+        A result has the same distribution as the function of which a uniformly drawn vector is a
+        multiple.
         """
         return -(-numbers // (self.field.order - 1))
 
