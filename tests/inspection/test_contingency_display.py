@@ -184,7 +184,9 @@ def test_independent_columns_are_within_the_noise_at_the_level():
 # -- what does not fit ----------------------------------------------------------------------------
 def test_what_is_no_table(tables):
     draw = ContingencyDisplay.from_estimate
-    with pytest.raises(ValueError, match="no table of 'age' and 'sex'. The tables are"):
+    with pytest.raises(
+        ValueError, match="no table of the columns 'age' and 'sex'. Use the columns of"
+    ):
         draw(tables, "age", "sex")
     with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
