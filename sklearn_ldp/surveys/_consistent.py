@@ -57,7 +57,7 @@ class BaseTableProcessor(BasePostProcessor):
         name = type(self).__name__
         raise ValueError(
             f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. Pass "
-            f"users' values to the Pipeline make_pipeline(MarginalOracle(...), {name}())."
+            f"users' values to the oracle, as in make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:

@@ -188,7 +188,7 @@ def test_what_is_no_table(tables):
         ValueError, match="no table of the columns 'age' and 'sex'. Use the columns of"
     ):
         draw(tables, "age", "sex")
-    with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
+    with pytest.raises(ValueError, match="no table of the columns 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
     with pytest.raises(ValueError, match="Pass the names of both, as in"):
         draw(tables, "sex")
