@@ -298,7 +298,7 @@ def test_a_class_that_hands_parameters_on_takes_them():
 def test_a_candidate_that_changes_nothing_is_base():
     few = GRR(1.0, categories=5, random_state=0).fit_transform(np.arange(30) % 5)
     for nothing in ("passthrough", make_pipeline("passthrough", NormSub())):
-        with pytest.raises(TypeError, match=r"or Base\(\), which changes nothing"):
+        with pytest.raises(TypeError, match=r"with the unchanged estimate, pass Base\(\)"):
             SyntheticSearch([nothing, NormSub()], random_state=0).fit(few)
 
 

@@ -468,8 +468,8 @@ class BasePostProcessor(
         if _is_text(values):
             raise ValueError(
                 f"{type(self).__name__} expects an estimate, or an array with one row of "
-                "frequencies per estimate, got values that are not numbers. If these are users' "
-                "values, pass them to an oracle, as in make_pipeline(oracle, post-processor)."
+                "frequencies per estimate, got values that are not numbers. Pass users' values to "
+                "an oracle, as in make_pipeline(oracle, post-processor)."
             )
         if reset or hasattr(self, "n_features_in_"):
             values = validate_data(self, values, dtype=np.float64, reset=reset)

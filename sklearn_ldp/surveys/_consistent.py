@@ -56,8 +56,8 @@ class BaseTableProcessor(BasePostProcessor):
             return super()._check(X, reset=reset)
         name = type(self).__name__
         raise ValueError(
-            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. If "
-            f"you have users' values, use make_pipeline(MarginalOracle(...), {name}())."
+            f"{name} needs the tables that a MarginalOracle returns, got {type(X).__name__}. Pass "
+            f"users' values to the oracle, as in make_pipeline(MarginalOracle(...), {name}())."
         )
 
     def _checked(self, estimates: EstimateSet) -> TableSet:

@@ -184,9 +184,11 @@ def test_independent_columns_are_within_the_noise_at_the_level():
 # -- what does not fit ----------------------------------------------------------------------------
 def test_what_is_no_table(tables):
     draw = ContingencyDisplay.from_estimate
-    with pytest.raises(ValueError, match="no table of 'age' and 'sex'. The tables are"):
+    with pytest.raises(
+        ValueError, match="no table of the columns 'age' and 'sex'. Use the columns of"
+    ):
         draw(tables, "age", "sex")
-    with pytest.raises(ValueError, match="no table of 'sex' and 'sex'"):
+    with pytest.raises(ValueError, match="no table of the columns 'sex' and 'sex'"):
         draw(tables, "sex", "sex")
     with pytest.raises(ValueError, match="Pass both, as in"):
         draw(tables, "sex")
@@ -203,7 +205,7 @@ def test_what_is_no_table(tables):
         draw(columns, "a", "b")
     few = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, order=[("a", "b")], random_state=0)
     with pytest.raises(
-        ValueError, match=r"no table of 'c' and 'a'. The tables are .*\('a', 'b'\)\."
+        ValueError, match=r"no table of the columns 'c' and 'a'. .* tables \('a', 'b'\)\."
     ):
         draw(few.fit_transform(np.zeros((50, 3), int)), "c", "a")
     large = list(itertools.product(range(51), range(50)))

@@ -344,7 +344,9 @@ def test_what_adds_up_overlapping_shares_is_refused():
         with pytest.raises(ValueError, match="overlap"):
             HeldOutSearch(queries=queries).fit(estimate)
     for post in (NormSub(), EmpiricalBayes(), NPMLE(), Trend(), SyntheticSearch()):
-        with pytest.raises(ValueError, match="sum to 1, but these frequencies overlap"):
+        with pytest.raises(
+            ValueError, match="sum to 1, but the frequencies of this estimate overlap"
+        ):
             post.fit(estimate)
     with pytest.raises(TypeError, match="do not show which items each user has"):
         fitted.simulate(np.full(8, 10))
