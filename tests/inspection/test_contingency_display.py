@@ -201,7 +201,7 @@ def test_what_is_no_table(tables):
     with pytest.raises(ValueError, match="draws one estimate of a table, got 2 rows"):
         draw(GRR(2.0, categories=PAIRS).simulate([5] * 6, 2))
     columns = ColumnOracle(1.0, domains={"a": 2, "b": 2}).fit_transform(np.zeros((50, 2), int))
-    with pytest.raises(ValueError, match="needs marginals of several columns"):
+    with pytest.raises(ValueError, match="needs tables of two columns"):
         draw(columns, "a", "b")
     few = MarginalOracle(1.0, domains={"a": 2, "b": 2, "c": 2}, order=[("a", "b")], random_state=0)
     with pytest.raises(

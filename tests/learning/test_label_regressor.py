@@ -249,7 +249,7 @@ def test_numbers_of_reports_are_reports():
     for other in ({"epsilon": 1.0}, {"bounds": (0, 41)}):  # negative controls
         with pytest.raises(ValueError, match="not one of the .* possible decoded reports"):
             clone(server).set_params(**other).fit(X, numbers)
-    with pytest.raises(ValueError, match="nan is not one of"):
+    with pytest.raises(ValueError, match="number nan, which is not one of"):
         clone(server).fit(X, np.append(numbers[:-1], np.nan))
 
 
