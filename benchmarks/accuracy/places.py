@@ -300,11 +300,11 @@ def disk(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.nda
     guess = np.full((n, n), 1 / n**2)
     value = -np.inf
     for _ in range(_EM_STEPS):
-        law = np.maximum(base * reachable + fftconvolve(guess, extra), 1e-300)
-        ratio = np.where(reachable, tally / law, 0.0)
+        chances = np.maximum(base * reachable + fftconvolve(guess, extra), 1e-300)
+        ratio = np.where(reachable, tally / chances, 0.0)
         back = fftconvolve(ratio, extra[::-1, ::-1], mode="valid") + base * ratio.sum()
         guess = _scaled(convolve(_scaled(np.maximum(guess * back, 0.0)), weights, mode="nearest"))
-        now = float(np.sum(tally[reachable] * np.log(law[reachable])))
+        now = float(np.sum(tally[reachable] * np.log(chances[reachable])))
         if now - value < 1e-3 * np.exp(epsilon):
             break
         value = now
