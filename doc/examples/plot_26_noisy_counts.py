@@ -39,7 +39,9 @@ place = np.arange(len(largest))
 figure, axes = plt.subplots(figsize=(9, 4.2), layout="constrained")
 low = N_USERS * interval.low[0, largest]
 high = N_USERS * interval.high[0, largest]
-axes.vlines(place, low, high, color="0.85", linewidth=6, label="95 % simultaneous interval")
+axes.vlines(
+    place, low, high, color="0.85", linewidth=6, label="95 % simultaneous interval"
+)
 axes.hlines(truth[largest], place - 0.4, place + 0.4, color="black", label="truth")
 for values, label, shift in (
     (release, "release", -0.2),
@@ -85,7 +87,9 @@ figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for (at_all_times, rows), color in zip(ends.items(), ("C1", "C0"), strict=True):
     low, high = 100 * np.array(rows).T
     label = "at_all_times=2_000" if at_all_times else "ordinary interval"
-    axes.fill_between(days, low, high, color=color, alpha=0.25, linewidth=0, label=label)
+    axes.fill_between(
+        days, low, high, color=color, alpha=0.25, linewidth=0, label=label
+    )
     axes.plot(days, np.column_stack([low, high]), color=color, marker="none")
     is_missed = (low > 100 * SHARE) | (high < 100 * SHARE)
     print(f"{label}: misses the truth on {is_missed.sum()} of {DAYS} days")

@@ -83,7 +83,7 @@ def test_a_simulation_and_another_oracle(folder):
     [
         ({"lon": BINS["lon"]}, "a grid has bins for two columns, such as"),
         ([1, 2], "a grid has bins for two columns, such as"),
-        ({"lon": BINS["lon"], "lat": 3}, "Domain.grid needs two domains of bins between bounds"),
+        ({"lon": BINS["lon"], "lat": 3}, "Domain.grid needs two domains of bins with bounds"),
         ({"lon": BINS["lon"], "lat": {"bins": [2]}}, "Domain.grid needs two domains of bins"),
         ({"lon": BINS["lon"], "lat": {"edges": [2]}}, 'must have the key "bins"'),
         ({"lon": BINS["lon"], "other": BINS["lat"]}, "has no column 'other'"),

@@ -107,7 +107,7 @@ def test_errors_of_a_driver_that_writes(memory, monkeypatch):
     monkeypatch.setattr(type(memory), "put_file", full)
     with pytest.raises(OSError, match="RuntimeError: quota exceeded"):
         write_reports("memory://bucket/full.parquet", reports("7"), ORACLE)
-    with pytest.raises(ImportError, match="needs a driver that is not installed"):
+    with pytest.raises(ImportError, match="needs a storage driver that is not installed"):
         write_reports("gopher2://bucket/a.parquet", reports("7"), ORACLE)
 
 

@@ -258,7 +258,7 @@ def test_what_cannot_be_weighted(by_age):
         combine([by_age[0], other[1]], weights=[0.5, 0.5])
     with pytest.raises(ValueError, match="two estimates have the same reports"):
         combine([by_age, by_age], weights=[0.5, 0.5])
-    with pytest.raises(ValueError, match="for each estimate, 2 in all"):
+    with pytest.raises(ValueError, match="needs 2 shares .* for each estimate"):
         combine([by_age[0], by_age[1]], weights=[1.0])
     with pytest.raises(ValueError, match=r"(?s)in part.*estimate_by_group\(.*poststratify\("):
         GRR(categories=2).fit([0, 1], sample_weight=[1.5, 1])

@@ -335,13 +335,13 @@ def test_what_adds_up_overlapping_shares_is_refused():
     assert estimate.shares_overlap
     assert not FrequencyEstimate([[0.5, 0.5]], ["a", "b"]).shares_overlap
     for queries in (groups([0, 0, 1, 1, 2, 2, 2, 2]), random_sets(0.5), np.ones((1, 8))):
-        with pytest.raises(ValueError, match="overlap"):
+        with pytest.raises(ValueError, match="overlap|count a user several times"):
             estimate.answer(queries)
-        with pytest.raises(ValueError, match="overlap"):
+        with pytest.raises(ValueError, match="overlap|count a user several times"):
             estimate.confidence_interval(0.9, queries)
         with pytest.raises(ValueError, match="two of these items"):
             Plan(fitted, queries=queries).rmse(100)
-        with pytest.raises(ValueError, match="overlap"):
+        with pytest.raises(ValueError, match="overlap|count a user several times"):
             HeldOutSearch(queries=queries).fit(estimate)
     for post in (NormSub(), EmpiricalBayes(), NPMLE(), Trend(), SyntheticSearch()):
         with pytest.raises(

@@ -407,7 +407,7 @@ def test_equivalent_n_samples_refuses():
     with pytest.raises(ValueError, match="with a noise model"):
         equivalent_n_samples(type(raw)(raw.values, raw.categories), 0.1)
     for bad in (-1.0, np.nan):
-        with pytest.raises(ValueError, match="needs mse >= 0"):
+        with pytest.raises(ValueError, match="Argument mse must be >= 0"):
             equivalent_n_samples(raw, bad)
 
 

@@ -390,7 +390,7 @@ def test_unknown_noise_has_intervals_of_single_categories():
         lambda: estimate.confidence_interval(0.95, top_k(1), coverage="selected"),
         lambda: ranks(estimate),
     ):
-        with pytest.raises(ValueError, match="without the distribution of the noise"):
+        with pytest.raises(ValueError, match="the distribution of the noise must be known"):
             ask()
 
 

@@ -229,7 +229,7 @@ def test_differences_are_those_of_the_parts():
     np.testing.assert_array_equal(
         differences["age"].confidence_interval().low, alone.confidence_interval().low
     )
-    with pytest.raises(ValueError, match="must have the same parts"):
+    with pytest.raises(ValueError, match="two sets whose parts have the same names"):
         ESTIMATES - EstimateSet({"age": other["age"]})
     with pytest.raises(TypeError, match="unsupported operand"):
         ESTIMATES - 1
