@@ -217,10 +217,12 @@ class Tests:
         )
         try:
             said = process.communicate(timeout=self.limits.get(tuple(paths)))[0]
-        except subprocess.TimeoutExpired:
+        except BaseException as error:  # also Ctrl-C: the tests have a session of their own
             os.killpg(process.pid, 9)
             process.communicate()
-            return "time limit"
+            if isinstance(error, subprocess.TimeoutExpired):
+                return "time limit"
+            raise
         if process.returncode in (0, 5):  # 5: there are no such tests
             return None
         failed = re.search(r"^(?:FAILED|ERROR) ([^\n]*?)(?: - |$)", said, re.MULTILINE)
