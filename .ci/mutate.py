@@ -78,7 +78,10 @@ class Mutant:
     @property
     def row(self) -> str:
         """The cells that describe the change."""
-        before, after = (shortened(text) for text in (self.before, self.after))
+        pairs = enumerate(zip(self.before, self.after, strict=False))
+        n_same = next((i for i, (old, new) in pairs if old != new), 0)
+        start = max(n_same - 50, 0) if len(self.before) > 90 else 0
+        before, after = (shortened(text[start:]) for text in (self.before, self.after))
         return f"| {self.path}:{self.line} | `{before}` | `{after}` |"
 
 
@@ -214,10 +217,12 @@ class Tests:
         )
         try:
             said = process.communicate(timeout=self.limits.get(tuple(paths)))[0]
-        except subprocess.TimeoutExpired:
+        except BaseException as error:  # also Ctrl-C: the tests have a session of their own
             os.killpg(process.pid, 9)
             process.communicate()
-            return "time limit"
+            if isinstance(error, subprocess.TimeoutExpired):
+                return "time limit"
+            raise
         if process.returncode in (0, 5):  # 5: there are no such tests
             return None
         failed = re.search(r"^(?:FAILED|ERROR) ([^\n]*?)(?: - |$)", said, re.MULTILINE)

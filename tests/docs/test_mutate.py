@@ -61,6 +61,16 @@ def test_each_mutant_is_one_change(mutate):
         assert ast.dump(ast.parse(mutant.text)) != ast.dump(ast.parse(SOURCE))
 
 
+def test_the_table_shows_the_change_of_a_long_line(mutate):
+    source = f"total = {' + '.join(['price'] * 30)} + 1 + {' + '.join(['price'] * 30)}"
+    (mutants,) = mutate.mutants_of(Path("a.py"), source)
+    (row,) = [mutant.row for mutant in mutants if mutant.text == source.replace("1", "2")]
+    place, before, after = row.strip("| ").split(" | ")
+    assert place == "a.py:1"
+    assert "+ 1 +" in before
+    assert "+ 2 +" in after
+
+
 def test_the_room_of_each_file_has_tests(mutate):
     for path in (ROOT / "sklearn_ldp").rglob("*.py"):
         relative = path.relative_to(ROOT)
