@@ -336,10 +336,10 @@ class SmoothMLE(BasePostProcessor):
     oracle, and assumes normal errors. The logarithms of the frequencies have small second
     differences, also with both numbers almost independent. The average includes models in which
     some of the cells differ at random from a smooth density, or from equal frequencies, such as
-    cities. All models are averaged by their evidence. Residuals that are larger than an
-    unbiased estimate of their noise are then added back, separately for each resolution. `curve_weight_` is the probability that no cell
-    differs at random. The notes on places list settings in which the result is less accurate than
-    the raw estimate.
+    cities. All models are averaged by their evidence. Residuals that are larger than an unbiased
+    estimate of their noise are then added back, separately for each resolution. `curve_weight_` is
+    the probability that no cell differs at random. The notes on places list settings in which the
+    result is less accurate than the raw estimate.
 
     Over other domains, the oracle must count each distinct report. These oracles do:
     :class:`MatrixOracle` (with ``strategy="square-wave"`` for smooth data, with
