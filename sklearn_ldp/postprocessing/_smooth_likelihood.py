@@ -375,7 +375,8 @@ class SmoothMLE(BasePostProcessor):
     assume that the two numbers are almost independent. In other models, some cells, such as cities,
     differ at random from a smooth density or from equal frequencies. All models are averaged,
     weighted by their marginal likelihoods. Differences between the raw estimate and this average
-    that are too large for noise are then added to the result, separately for each resolution.
+    are then added to the result, separately for each resolution. They are multiplied by a factor
+    from 0 to 1 that minimizes an unbiased estimate of the error.
     `curve_weight_` is the probability that no cell differs at random. The notes on places list
     settings in which the result is less accurate than the raw estimate.
 

@@ -92,7 +92,7 @@ def assigned_parts(
     2. The words of a token are the eight big-endian 64-bit words of
        HMAC(key of the round, counter || token), with a counter of one byte that starts from 0.
     3. The first word below the largest multiple of the number of possible draws is used. Its
-    remainder modulo this number determines the part.
+       remainder modulo this number determines the part.
 
     Examples
     --------
