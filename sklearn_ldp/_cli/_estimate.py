@@ -156,8 +156,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--html", type=Path, metavar="FILE", help=text)
     text = "also draw the estimate with its intervals, as in Python: a .png, .svg or .pdf file"
     target.add_argument("--plot", type=Path, metavar="FILE", help=text)
-    target.add_argument("--question", default="", help="with --html, the title of the report")
-    text = "order of the rows: as in the domain, or largest first (default: domain)"
+    target.add_argument("--question", default="", help="with --html or --plot, the title")
+    text = "order of rows and plotted categories: domain (default), or largest first"
     target.add_argument("--sort", choices=["domain", "frequency"], default="domain", help=text)
     text = (
         "CSV for spreadsheets: an apostrophe before categories that begin with = + - @, a tab "
@@ -276,7 +276,13 @@ def run(arguments: argparse.Namespace) -> None:
         make_folder(arguments.html)
         estimate.report(arguments.level, question=arguments.question).save(arguments.html)
     if arguments.plot is not None:
-        draw(estimate, arguments.plot, arguments.level)
+        draw(
+            estimate,
+            arguments.plot,
+            arguments.level,
+            by_frequency=arguments.sort == "frequency",
+            title=arguments.question,
+        )
     if not has_domain(arguments):
         say(
             "warning: the domain is learned from the raw values, which leaks it. This is fine for "

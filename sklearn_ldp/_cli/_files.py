@@ -100,6 +100,8 @@ def read_categories(path: Path) -> Any:
         if (columns := read_grid(path)) is not None:
             return ldp.Domain.grid(*columns.values())
         domain = _read_json(path)
+        if isinstance(domain, dict) and "bins" not in domain and len(domain) == 1:
+            (domain,) = domain.values()
         if isinstance(domain, dict) and "bins" not in domain:
             raise ValueError(
                 f"--categories {path} contains domains of several columns. Pass the file as "
@@ -146,7 +148,8 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
             users = "" if are_cells_hidden() else f" ({counted(n, 'user')})"
             raise ValueError(
                 f"{arguments.file} contains {shown_value(value)}{users}, which is not in the "
-                "domain of --categories. Add it to the domain, or correct the data."
+                "domain of --categories. Add it to the domain, or correct the data. Spaces and "
+                "capital letters are significant."
             )
         if place is not None:
             counts[place] += n
@@ -181,6 +184,11 @@ def read_header(source: Source) -> list[str]:
 
 def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     missing = [name for name in names if name not in header]
+    if missing and len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+        raise ValueError(
+            f"{source.name} has no column {missing[0]!r}, because the columns are not separated by "
+            "commas. Save the file as CSV with commas."
+        )
     if missing:
         raise ValueError(
             f"{source.name} has no column {' and no column '.join(map(repr, missing))}; it has "

@@ -8,7 +8,8 @@ Nothing is collected.
   rmse                 root mean squared error of a category's raw estimate
   processed_rmse       the same after EmpiricalBayes, by simulation, if frequencies follow Zipf's
                        law (--exponent) or a histogram (--like)
-  half_width           half the width of its confidence interval
+  half_width           half the width of its confidence interval for one frequency named before
+                       (tables and plots show simultaneous intervals, which are wider)
   detection_threshold  frequency above which a category is detected (with an expected number of
                        --alpha false discoveries among all categories)
   users_needed         users with which the half width is --target

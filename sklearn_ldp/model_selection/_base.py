@@ -609,8 +609,8 @@ def rule_text(names: np.ndarray, *, best: int, default: int, lead: str, demand: 
     if best == default:
         return ""
     return (
-        f"{names[best]} ranks first, {lead}. A candidate replaces the default "
-        f"{names[default]} if it is {demand}."
+        f"{names[best]} ranks first, {lead}. Because small gains may be due to chance, the default "
+        f"{names[default]} is kept unless a candidate is {demand}."
     )
 
 

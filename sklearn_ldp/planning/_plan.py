@@ -76,6 +76,10 @@ class Plan:
         ``max_items`` items per user, all equally frequent.
     level : float, default=0.95
         Level of the confidence intervals, and one minus the significance level of the tests.
+    simultaneous : bool, default=False
+        Whether half widths refer to simultaneous intervals for all queries (of all columns of a
+        survey), as in the summaries and plots of estimates. By default they refer to the interval
+        of a single answer, which is narrower.
 
     Attributes
     ----------
@@ -142,9 +146,11 @@ class Plan:
         queries: Queries | Mapping[Any, Queries] | None = None,
         frequencies: Frequencies | Mapping[Any, Frequencies] | None = None,
         level: float = 0.95,
+        simultaneous: bool = False,
     ) -> None:
         check_level(level)
         self.level: float = level
+        self.simultaneous: bool = simultaneous
         if isinstance(oracle, LabelDPRegressor | LDPNaiveBayes):
             oracle = oracle.oracle()
         # The plan of a survey has named columns; the plan of an oracle has one column, called None.
@@ -221,9 +227,11 @@ class Plan:
     def half_width(self, n_users: ArrayLike, *, at_all_times: bool | int = False) -> Any:
         """Return half the width of the confidence intervals, averaged over the queries.
 
-        The half width includes a continuity correction of half a report. The intervals of an
-        estimate are clipped to the possible answers, for example to frequencies from 0 to 1. So the
-        intervals of rare categories are narrower than planned, by at most a half.
+        By default it is the interval of a single answer. For simultaneous intervals, as in the
+        summary of an estimate, use ``Plan(.., simultaneous=True)``. The half width includes a
+        continuity correction of half a report. The intervals of an estimate are clipped to the
+        possible answers, for example to frequencies from 0 to 1. So the intervals of rare
+        categories are narrower than planned, by at most a half.
 
         Parameters
         ----------
@@ -254,8 +262,8 @@ class Plan:
                 "the plan of a survey. Make a Plan(oracle) for each column."
             )
         numbers = _numbers("n_users", n_users)
-        critical = critical_of_look(self.level, numbers, n_narrowest)
         column = self._columns[None]
+        critical = critical_of_look(self._level_of_each(column), numbers, n_narrowest)
         return _plain(critical * column.mean_std / np.sqrt(numbers) + column.half_count / numbers)
 
     # -- detection and comparison -------------------------------------------------------------
@@ -458,7 +466,9 @@ class Plan:
             )
         if aim == "overall_rmse":
             return _least_number(self._overall_rmse / goal)
-        return self._of_each(lambda column: _least_number(column.root(aim, self.level, goal)))
+        return self._of_each(
+            lambda column: _least_number(column.root(aim, self._level_of_each(column), goal))
+        )
 
     # -- plot ---------------------------------------------------------------------------------
     def plot(
@@ -516,7 +526,14 @@ class Plan:
 
     def _error(self, name: str, n_users: ArrayLike) -> Any:
         root = np.sqrt(_numbers("n_users", n_users))
-        return self._of_each(lambda column: _plain(column.error(name, self.level, root)))
+        return self._of_each(
+            lambda column: _plain(column.error(name, self._level_of_each(column), root))
+        )
+
+    def _level_of_each(self, column: _Column) -> float:
+        """Return the level of the interval of each answer, by Sidak's formula if simultaneous."""
+        n_intervals = column.n_answers * len(self._columns) if self.simultaneous else 1
+        return float(self.level ** (1 / n_intervals))
 
     @property
     def _overall_rmse(self) -> float:
@@ -570,6 +587,10 @@ class _Column:
     @cached_property
     def mse(self) -> float:
         return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
+
+    @cached_property
+    def n_answers(self) -> int:
+        return int(self.queries.matrix(self.domain.size, self.frequencies).shape[0])
 
     @cached_property
     def max_distance(self) -> float:
@@ -691,6 +712,7 @@ class _Mean(_Column):
         scale = float(np.ptp(bounds)) / 2
         self.mse = scale**2 * float(shares @ mechanism.variance(numbers))
         self.mean_std = math.sqrt(self.mse)
+        self.n_answers = 1
         self.max_distance = 2 * scale
         self.half_count = 0.0
         self._spread = scale**2 * float(shares @ (numbers - shares @ numbers) ** 2)

@@ -115,6 +115,21 @@ def test_a_plot_of_a_checkpoint(suffix, folder):
     assert (folder / "out" / f"colors.{suffix}").read_bytes().startswith(begin)
 
 
+def test_a_plot_has_the_order_and_the_title_of_the_options(folder):
+    mpl = pytest.importorskip("matplotlib")
+    (folder / "values.txt").write_text("red\n" * 100 + "green\n" * 900)
+    (folder / "domain.txt").write_text("red\ngreen\n")
+    command = "estimate values.txt --categories domain.txt --epsilon 5 --seed 0 --plot"
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        assert main([*command.split(), "a.svg"]) == 0
+        options = ["--sort", "frequency", "--question", "Which color?"]
+        assert main([*command.split(), "b.svg", *options]) == 0
+    plain, sorted_plot = ((folder / name).read_text() for name in ("a.svg", "b.svg"))
+    assert plain.index(">red<") < plain.index(">green<")
+    assert sorted_plot.index(">green<") < sorted_plot.index(">red<")
+    assert "Which color?" in sorted_plot
+
+
 def test_a_plot_of_several_columns(folder):
     (folder / "domains.json").write_text('{"sex": ["F", "M"], "visits": 3}')
     (folder / "people.csv").write_text("sex,visits\n" + "F,0\nM,2\n" * 500)

@@ -618,7 +618,7 @@ def test_a_search_states_why_it_keeps_the_default(search):
         estimate = OUE(categories=64, random_state=seed).simulate(RULE_COUNTS)
         fitted = search([PowerNS(), EmpiricalBayes()], random_state=0).fit(estimate)
         ranks_first = fitted.results_["rank_test_score"][fitted.best_index_] == 1
-        text = "PowerNS ranks first.* replaces the default EmpiricalBayes if it is"
+        text = "PowerNS ranks first.* the default EmpiricalBayes is kept unless a candidate is"
         assert bool(re.search(text, str(fitted))) != ranks_first
         rules.append(not ranks_first)
     assert any(rules)

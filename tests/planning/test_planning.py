@@ -156,6 +156,21 @@ def test_half_width_is_that_of_the_intervals():
     assert plan.half_width(100) == pytest.approx(expected)
 
 
+def test_half_width_of_simultaneous_intervals():
+    counts = np.full(20, 50_000)
+    estimate = OLH(random_state=0).simulate(counts, 50)
+    low, high = estimate.confidence_interval(0.9, simultaneous=True)
+    plan = Plan(OLH(), 20, level=0.9, simultaneous=True)
+    assert np.mean(high - low) / 2 == pytest.approx(plan.half_width(1e6), rel=3e-3)
+    assert plan.half_width(plan.users_for(half_width=0.01)) == pytest.approx(0.01, rel=1e-4)
+    assert plan.half_width(1e6) > 1.5 * Plan(OLH(), 20, level=0.9).half_width(1e6)
+    # Two columns have simultaneous intervals together.
+    survey = ColumnOracle(1.0, domains={"a": 2, "b": 5})
+    widths = Plan(survey, simultaneous=True).half_width(1e5)
+    single = Plan(survey, level=0.95 ** (1 / 10)).half_width(1e5)
+    assert widths["b"] == pytest.approx(single["b"])
+
+
 def test_half_width_of_all_looks_is_that_of_the_intervals():
     counts = np.array([400_000, 300_000, 200_000, 100_000])
     estimate = OLH(random_state=0).simulate(counts, 50)

@@ -1197,7 +1197,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
 
         Each category has an exact p-value: the probability of at least as many reports that support
         it, if its true frequency were equal to the threshold. The p-value is valid for any
-        frequencies of the other categories.
+        frequencies of the other categories. By default a small proportion of the categories may be
+        wrong. So the result may contain categories whose simultaneous interval, as in a summary or
+        a report, begins at 0; all such intervals are valid together.
 
         Privacy: no cost.
 
