@@ -137,15 +137,12 @@ class EmpiricalBayes(LearnedPrior):
 
     **Few reports.** With few reports per category, the largest of many estimates looks like a large
     frequency although it is only noise. Therefore, if the mean frequency is less than half the
-    noise level, the learned prior is averaged with the model that all frequencies are equal. The
-    prior odds of this model are the square of 10 / m. Here m is the mean number of reports that
-    support a category, minus the number that supports a category without users by chance. Let v be
-    the variance of the number of reports by chance. If v exceeds 600, the odds are multiplied by
-    the square of 600 / v, so that the learned prior is hardly changed for large collections. One
-    200th of these odds belongs to the model that one category is more frequent and all others are
-    equally frequent. A category that is only slightly more frequent is not detected. In 4 of 144
-    collections with few reports, the error is over 5 % larger than the error of NormSub, by a
-    factor of up to 1.45 (``python -m benchmarks.accuracy._weak_frequencies``).
+    noise level, the learned prior is averaged with two simple models: all frequencies are equal, or
+    one category is more frequent and all others are equally frequent. The prior odds of these
+    models decrease as the number of reports increases (formulas: doc/notes/weak_data.md). A
+    category that is only slightly more frequent is not detected. In 4 of 144 collections with few
+    reports, the error is over 5 % larger than the error of NormSub, by a factor of up to 1.45
+    (``python -m benchmarks.accuracy._weak_frequencies``).
 
     **Order.** Two types of models are weighted by their likelihood. In the first type, the domain
     is divided into 5, 10, 20, 40, 80 or 160 ranges, and the priors of the ranges differ like the
@@ -187,7 +184,8 @@ class EmpiricalBayes(LearnedPrior):
     >>> bayes.frequencies_[[0, 1, 98, 99]].round(3)
     array([0.212, 0.203, 0.001, 0.001])
 
-    No user is in the west. If the queries are passed as a parameter, the totals are more accurate:
+    The first 24 categories are in the east, and all users have one of them. If the totals are
+    declared as queries, they are more accurate:
 
     >>> from sklearn_ldp.queries import groups
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
