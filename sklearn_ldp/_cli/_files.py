@@ -370,7 +370,10 @@ def read_grid(path: Path | None) -> dict[str, ldp.Domain] | None:
         return None
     columns = content["grid"]
     if not isinstance(columns, dict) or len(columns) != 2:
-        raise ValueError(f"{path}: a grid has bins for two columns, such as {_GRID}.")
+        raise ValueError(
+            f"{path} must contain a grid with bins for exactly two columns, got "
+            f"{shorten(columns)}. Write the grid for example as {_GRID}."
+        )
     where = f"{path}: the domain of the column"
     return {name: _read_domain(bins, f"{where} {shorten(name)}") for name, bins in columns.items()}
 

@@ -62,11 +62,10 @@ def read_tags(path: Path, protocol: Protocol, *, reads_older: bool) -> tuple[np.
         expected = [("<u8", (n,)), ("<i8", shape), ("<i8", shape[:-1])]
         if [(array.dtype.str, array.shape) for array in arrays.values()] != expected:
             raise ValueError(f"the arrays have other types or shapes than expected for {n} reports")
-        if n == 0 or sizes.tolist() != [[n]] or np.any(tags[1:] <= tags[:-1]):
-            raise ValueError(
-                f"either the file has {n} tags for {sizes.sum()} reports, or the tags are not "
-                "sorted"
-            )
+        if n == 0 or sizes.tolist() != [[n]]:
+            raise ValueError(f"the file has {n} tags for {sizes.sum()} reports, not one for each")
+        if np.any(tags[1:] <= tags[:-1]):
+            raise ValueError("the tags in the file are not sorted")
         protocol.mechanism.check_tallies(tallies[0], sizes[0])
     except Exception as error:  # an edited file can make the readers raise any exception
         raise damaged(path, error) from None

@@ -366,9 +366,10 @@ _ZETA = 5.591582441177750  # the Riemann zeta function at 1.2
 
 
 def _divisions(n_digits: int, order: int) -> Iterator[tuple[int, ...]]:
-    """Yield ways to divide the digits of a string into steps, one per part of the users.
+    """Yield the ways to divide the digits of a string into steps.
 
-    After the first step, the steps have nearly equal numbers of digits.
+    Each step belongs to one group of users. All steps after the first have nearly equal numbers of
+    digits.
     """
     powers = (math.log2(m) / math.log2(order) + 1e-9 for m in (_MOST_FIRST, _MOST_NEXT))
     max_first, max_next = (max(int(n), 1) for n in powers)

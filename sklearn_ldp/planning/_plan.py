@@ -681,9 +681,10 @@ class _Column:
         return np.r_[first, np.full(others, (1 - sum(first)) / max(others, 1))]
 
     def _variance(self, signs: list[float], first: list[float], of: str) -> float:
-        """Return the variance of a sum of the first frequencies times `signs`, with one user.
+        """Return the variance of an estimated sum of frequencies, each with a sign, for one user.
 
-        If `of` is "population", it includes the variance of drawing the users.
+        The first categories have the frequencies `first` and the factors `signs` (1 or -1). If `of`
+        is "population", the variance includes the random choice of the users.
         """
         places = ([0] * len(signs), range(len(signs)))
         row = sparse.csr_array((signs, places), shape=(1, self.domain.size))

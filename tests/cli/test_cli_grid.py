@@ -81,8 +81,8 @@ def test_a_simulation_and_another_oracle(folder):
 @pytest.mark.parametrize(
     ("grid", "fault"),
     [
-        ({"lon": BINS["lon"]}, "a grid has bins for two columns, such as"),
-        ([1, 2], "a grid has bins for two columns, such as"),
+        ({"lon": BINS["lon"]}, "a grid with bins for exactly two columns, got"),
+        ([1, 2], "a grid with bins for exactly two columns, got"),
         ({"lon": BINS["lon"], "lat": 3}, "Domain.grid needs two domains of bins with bounds"),
         ({"lon": BINS["lon"], "lat": {"bins": [2]}}, "Domain.grid needs two domains of bins"),
         ({"lon": BINS["lon"], "lat": {"edges": [2]}}, 'must have the key "bins"'),

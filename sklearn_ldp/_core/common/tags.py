@@ -34,7 +34,8 @@ class Tagged:
         Returns
         -------
         int or None
-            Number of bytes of the arrays of other objects that the check has read; None means 0.
+            Size in bytes of the arrays of other objects, if the check has read such arrays. The
+            reader of the file limits the sum of these sizes. None means 0.
         """
 
 

@@ -443,7 +443,7 @@ class BinList(CategoryList, tag="bin-list"):
             return 0
 
     def clips_all(self, values: np.ndarray) -> bool:
-        """Return whether all values of many users are outside of the bounds, and clipped."""
+        """Return whether there are many users, and the values of all of them are clipped."""
         return self.clip and self._n_clipped(values) == len(values) >= _TELLING_USERS
 
     def are_whole(self, values: np.ndarray) -> bool:

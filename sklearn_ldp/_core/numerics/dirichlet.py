@@ -174,14 +174,16 @@ def _means(
 
 
 def _tilted(log: np.ndarray, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply densities by ``exp(-tilt * away)``, such that the expected sum is near the known
-    sum.
+    """Multiply densities of frequencies by ``exp(-tilt * away)``, and scale them to the sum 1.
+
+    The tilt is chosen such that the expected sum of the frequencies is near their known sum.
 
     Shapes: log (n, d, width), away (d, width) -> (n, d, width), (n,).
     log: the logarithms of the densities.
-    away: the distance of each point from the center of its frequency, in steps.
-    Given the sum, these factors do not change the posterior. Return the tilted densities, scaled to
-    the sum 1, and the logarithm of their scale factors.
+    away: the signed distance of each grid point from the center of the grid of its frequency, in
+    steps of the grid.
+    If the sum of the frequencies is given, these factors do not change the posterior. Return the
+    tilted densities, and the logarithm of their scale factors.
     """
     tilt = np.zeros(len(log))
     low, high = tilt - _STEEPEST, tilt + _STEEPEST

@@ -255,9 +255,9 @@ class LinearFunctions:
 
     @cached_property
     def _normal_form(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each vector, the number of the function of which it is a multiple, and a factor.
+        """For each vector v, the index of a function and a factor c.
 
-        The vector times the factor is the vector of this function.
+        The function with this index is defined by the vector c v.
         """
         functions, factor = np.zeros((2, self.n_vectors), dtype=np.int64)
         inverse = self.field.invert(np.arange(self.field.order))
@@ -315,12 +315,12 @@ class LinearFunctions:
         return sums
 
     def zero_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Return, for each function except 0, the sum of the weights of the vectors that it maps to
-        0.
+        """Return, for each function, the sum of the weights of the vectors that it maps to 0.
 
+        A vector a defines the linear function v -> <a, v>. The zero function is left out.
         Shapes: weights (..., n) -> (..., n_functions - 1).
-        weights: the weights of n vectors, which are the vectors of the first n functions except 0.
-        All other vectors have weight 0.
+        weights: the weights of the n vectors that define the first n of these functions. All other
+        vectors have weight 0.
         In the computation all multiples c v get the weight of v. For a character chi of the field,
         the sum of chi(c <a, v>) over all c except 0 is g - 1 if <a, v> = 0, and otherwise -1.
         """

@@ -97,7 +97,7 @@ def stacked(ends: list[Ends], n_queries: int) -> Ends:
 def names_of(queries: Any, estimate: Estimate) -> Any:
     """Return the names of queries, or None if they have no names.
 
-    queries: if None, the categories are the queries, and the result.
+    queries: the queries. If None, each category is a query, and the result is the categories.
     """
     if queries is None:
         return estimate.categories
