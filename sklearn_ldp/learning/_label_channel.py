@@ -52,7 +52,7 @@ def corrected_labels(
     classes : array-like of shape (n_classes,), default=None
         All possible labels. Required without an oracle.
     oracle : MatrixOracle or oracle of a ResponseDesign, default=None
-        The oracle of the reports, which are then numbers of its outputs.
+        The oracle of the reports. A report is then the index of one of its outputs.
 
     Returns
     -------
@@ -208,7 +208,7 @@ class LabelChannel:
 
 
 class OracleChannel(LabelChannel):
-    """The channel of an oracle whose reports are numbers of outputs, such as a survey design."""
+    """The channel of an oracle, such as a survey design, that sends the index of an output."""
 
     size = 1
 

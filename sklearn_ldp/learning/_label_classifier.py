@@ -142,7 +142,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     oracle : MatrixOracle or oracle of a ResponseDesign, default=None
         The oracle that randomizes the labels, such as
         ``ResponseDesign.unrelated(0.7, 0.4).oracle()``. It determines the classes and the privacy
-        budget, so `epsilon` has no effect. Reports are numbers of its outputs.
+        budget, so `epsilon` has no effect. A report is the index of one of its outputs.
     input : {"values", "reports"}, default="values"
         Whether the `y` of `fit` contains true labels, which `fit` randomizes, or reports.
     random_state : int, RandomState, Generator or None, default=None

@@ -142,7 +142,7 @@ def label_dp_score(
     classes : array-like of shape (n_classes,), default=None
         All possible labels. Required without an oracle.
     oracle : MatrixOracle or oracle of a ResponseDesign, default=None
-        The oracle of the reports, which are then numbers of its outputs.
+        The oracle of the reports. A report is then the index of one of its outputs.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each user.
     return_error : bool, default=False

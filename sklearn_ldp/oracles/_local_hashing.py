@@ -65,7 +65,7 @@ class OLH(BaseOracle, tag="olh"):
     for :math:`\\epsilon` above 4 and for large domains. `simulate` reproduces these covariances,
     and :class:`~sklearn_ldp.planning.Plan` accounts for them.
 
-    A report is two integers: the number of the function, in
+    A report is two integers: the index of the function, in
     :math:`[0, (g^k - 1) / (g - 1)]`, and the value, in [0, g). A function and its multiples have
     the same number, because their reports are equivalent.
 

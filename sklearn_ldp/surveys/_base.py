@@ -188,7 +188,7 @@ class BaseColumnSurvey(BaseCollector[_Set], Generic[_Set]):
     def questions(self) -> dict[Any, Protocol]:
         """Return the questions that users may be asked.
 
-        A report contains the number of its question. The questions are in the order of these
+        A report contains the index of its question. The questions are in the order of these
         numbers.
 
         Returns

@@ -198,7 +198,7 @@ class ResponseDesign(Tagged, tag="response-design"):
             Confidence level of each single interval. The intervals are not simultaneous. They refer
             to the population.
         output : int or "random", default=None
-            The response of the respondents who break the rules: the number of an output, or
+            The response of the respondents who break the rules: the index of an output, or
             "random" if they give all outputs with the same probability. If None, it is the output
             that is most likely for the first answer, "no", compared with the other answers. In a
             crosswise model with `p` below 1/2 this is output 1, "same".
@@ -271,7 +271,7 @@ class ResponseDesign(Tagged, tag="response-design"):
             return np.full(n, 1 / n)
         if not isinstance(output, Integral) or not 0 <= output < n:
             raise ValueError(
-                f'Argument output must be "random" or the number of an output, got {output!r}. '
+                f'Argument output must be "random" or the index of an output, got {output!r}. '
                 f"Pass an integer from 0 to {n - 1}."
             )
         return np.eye(n)[int(output)]

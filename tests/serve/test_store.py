@@ -294,7 +294,10 @@ EDITS = {
     "flat": (lambda a: a.update(sizes=a["sizes"].ravel()), NOT_THOSE),
     "fractions": (lambda a: a.update(tallies=a["tallies"] / 2), NOT_THOSE),
     "order": (lambda a: a.update(tags=a["tags"][::-1]), "the tags in the file are not sorted"),
-    "tag twice": (lambda a: a["tags"].__setitem__(1, a["tags"][0]), "the tags in the file are not sorted"),
+    "tag twice": (
+        lambda a: a["tags"].__setitem__(1, a["tags"][0]),
+        "the tags in the file are not sorted",
+    ),
 }
 
 

@@ -257,7 +257,7 @@ def test_there_cannot_be_so_many_cheaters():
     table = design.sensitivity(estimate, [0.0, 0.9])
     assert table.isna().any(axis=1).tolist() == [False, False, True, True]
     for output in (2, -1, "same", 1.5):
-        with pytest.raises(ValueError, match='must be "random" or the number of an output'):
+        with pytest.raises(ValueError, match='must be "random" or the index of an output'):
             design.sensitivity(estimate, output=output)
     with pytest.raises(ValueError, match='0 is "no" or "different"'):
         design.oracle().fit(["same", "different"])

@@ -85,9 +85,9 @@ class PostedHeader(Header):
 
     @property
     def origin(self) -> str:
-        """Return the digest of the path or address of the file.
+        """Return the digest of the path or address of the file, which identifies a repeated file.
 
-        In contrast to other files, a file of posted lines contains no digest of its reports.
+        A file of lines that clients posted contains no digest of its reports.
         """
         return self.place
 

@@ -298,8 +298,8 @@ class _Reader:
         self._left -= n_bytes
         if self._left < 0:
             raise ValueError(
-                "the objects either share arrays too often, or claim arrays that are too large "
-                "for the file. Save the estimate again"
+                "the file is damaged, because its objects refer to the same array too often or "
+                "to arrays that are larger than the file. Save the estimate again"
             )
 
 

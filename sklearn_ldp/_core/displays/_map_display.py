@@ -233,7 +233,10 @@ class MapDisplay(EstimateDisplay):
             self.hatches_ = ax.add_collection(PatchCollection(cells, linewidth=0, **look))
 
     def _outline(self, ax: Any, x_ends: np.ndarray, y_ends: np.ndarray) -> list[Any]:
-        """Draw the sides between cells inside and outside of each area, and the legend."""
+        """Draw the outline of each area, and the legend.
+
+        The outline consists of the sides that separate a cell in the area from a cell outside.
+        """
         from matplotlib.collections import LineCollection
 
         outlines = []

@@ -870,7 +870,10 @@ def has_cells(domain: Any) -> bool:
 
 
 def bounds_of_cells(domain: Any) -> dict[str, np.ndarray]:
-    """Return the bounds of the cells of a grid, each of shape (d,); empty for other domains."""
+    """Return the bounds of the cells of a grid as four columns; no columns for other domains.
+
+    Shapes: a dict of "x_low", "x_high", "y_low" and "y_high", each of shape (d,) for d cells.
+    """
     if not has_cells(domain):
         return {}
     bounds: dict[str, np.ndarray] = {}

@@ -155,7 +155,7 @@ class Collected(Uncached):
         n_jobs : int or None
             Number of threads.
         slots : ndarray of shape (n_rows,), default=None
-            The number of the slot (combination of group and shard) of each row.
+            The index of the slot (combination of group and shard) of each row.
         """
         return self._with(codes, self.streams, sample_weight, n_jobs, slots)
 

@@ -64,11 +64,11 @@ class Chain:
         )
 
     def _share(self, ratio: Fraction) -> int:
-        """Return the largest probability of a permanent report that satisfies the budget of one
-        round.
+        """Return the probability with which a round sends the permanent report, times 2**64.
 
-        The probability is in units of 2**-64. With it, the likelihood ratio of any two values,
-        given the report of a single round, is at most `ratio`.
+        It is the largest probability that satisfies the budget of one round: for any two values of
+        the user, the probabilities of the report of this round differ at most by the factor
+        `ratio`.
         """
         # The worst case is a mechanism that reaches the ratio, and a report with the smallest
         # uniform likelihood: `least` times the permanent likelihood of a report against the value.

@@ -471,12 +471,12 @@ class Channel(LinearMechanism):
 
     @cached_property
     def _law_of_sizes(self) -> Any:
-        """Facts about the number of categories that a report supports, from the distribution of
-        reports.
+        """Describe how many categories a report supports.
 
-        There are four results: a function from reports to the numbers of their kinds; for each
-        kind, the number of supported categories; the largest variance of this number, over all
-        values of a user; and its largest distance from the mean.
+        Equivalent reports are of the same kind. Return four results: a function that returns the
+        index of the kind of each report; the number of categories that a report of each kind
+        supports; the variance of this number, for the value of a user with the largest variance;
+        and the largest distance of this number from its mean.
         """
         law = self.law_of_reports
         d = self.n_categories

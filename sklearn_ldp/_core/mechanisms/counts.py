@@ -126,7 +126,7 @@ class Users:
         return privatize(self.mechanism, rows, self.first + start, self.streams, for_sums=True)
 
     def slots(self, start: int, stop: int) -> np.ndarray:
-        """Return the number of the slot of each user in ``range(start, stop)``.
+        """Return the index of the slot of each user in ``range(start, stop)``.
 
         A slot is a combination of a group of users and a shard.
         """
@@ -148,7 +148,7 @@ class Waiting(NamedTuple):
     mechanism : Mechanism
         The mechanism of the reports.
     blocks : tuple of (ndarray of shape (n,), ndarray of shape (n,) or (n, width))
-        Blocks of reports. Each block contains the reports, and before them the number of the slot
+        Blocks of reports. Each block contains the reports, and before them the index of the slot
         (combination of group and shard) of each report.
     n_bytes : int
         Memory of the blocks.

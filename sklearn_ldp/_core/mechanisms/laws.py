@@ -72,7 +72,7 @@ class ReportLaw:
         ``gather(weights)`` accepts one weight per kind, of shape (n_kinds,). It returns, for each
         category, the sum of the weights of the kinds that support this category.
     kinds : callable, default=None
-        ``kinds(reports)`` returns the number of the kind of each report. None if the reports are
+        ``kinds(reports)`` returns the index of the kind of each report. None if the reports are
         these numbers.
     matrix : ndarray of shape (n_kinds, d), default=None
         The matrix A, if it is available.

@@ -195,7 +195,7 @@ class Samples(Uncached, tag="samples"):
 
     @property
     def listed(self) -> list[tuple[int, ...]]:
-        """For each sample (set of questions that a user is asked), the numbers of its questions."""
+        """For each sample (set of questions that a user is asked), the indices of its questions."""
         return self._design[0]
 
     @property
@@ -205,7 +205,7 @@ class Samples(Uncached, tag="samples"):
 
     @cached_property
     def questions(self) -> np.ndarray:
-        """The numbers of the questions of each sample, as an array of shape (n_samples, n_drawn).
+        """The indices of the questions of each sample, as an array of shape (n_samples, n_drawn).
 
         A sample is a set of questions that a user is asked.
         """
@@ -223,7 +223,7 @@ class Samples(Uncached, tag="samples"):
         return (ReportField("sample", len(self.listed)),) if len(self.listed) > 1 else ()
 
     def asked(self, reports: np.ndarray) -> np.ndarray:
-        """Return the numbers of the questions that each report answers, of shape (n, n_drawn)."""
+        """Return the indices of the questions that each report answers, of shape (n, n_drawn)."""
         if not self.number:
             return np.broadcast_to(self.questions, (len(reports), self.n_drawn))
         return self.questions[reports[:, 0].astype(np.intp)]

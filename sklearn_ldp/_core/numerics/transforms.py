@@ -332,9 +332,9 @@ class LinearFunctions:
         return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
-        """Return the Fourier transform along the last axis, whose index is the number of a vector.
+        """Return the Fourier transform along the last axis, which contains one entry per vector.
 
-        Shapes: x (..., g**k) -> (..., g**k).
+        Shapes: x (..., g**k) -> (..., g**k), for the vectors of k digits in a field of g elements.
         The result is complex, or real if the field has characteristic 2. It is not normalized.
         """
         # Vectors are added by adding the base-p digits of their numbers, where p is the

@@ -113,11 +113,11 @@ class EstimateCovariances:
 
     @cached_property
     def counts(self) -> SupportCounts | None:
-        """Parameters of the support counts, if intervals can be computed exactly; otherwise None.
+        """The distribution of the support counts, for exact intervals; None if it is not available.
 
-        Exact intervals are available for one collection by a mechanism with a known matrix of
-        probabilities. The support counts of such a mechanism may have a larger skewness than score
-        intervals account for.
+        It is available if the estimate comes from a single collection, and the mechanism has a
+        known matrix of probabilities. The support counts of such mechanisms may be too skewed for
+        score intervals.
         """
         noise = self.noise
         term, *draws = noise.terms

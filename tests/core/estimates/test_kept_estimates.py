@@ -560,7 +560,7 @@ def test_objects_that_share_an_array_cannot_multiply_the_work(path):
         header["root"] = [[{"array": "large"}] * 1000, header["root"]]
 
     forge(path, change)
-    with pytest.raises(ValueError, match="the objects either share arrays too often"):
+    with pytest.raises(ValueError, match="its objects refer to the same array too often"):
         load_estimate(path)
 
 
@@ -583,7 +583,7 @@ def test_objects_that_share_tallies_cannot_multiply_the_work(path):
     path.write_bytes(content)
     n_more = 1000
     forge(path, change)
-    with pytest.raises(ValueError, match="the objects either share arrays too often"):
+    with pytest.raises(ValueError, match="its objects refer to the same array too often"):
         load_estimate(path)
 
 
