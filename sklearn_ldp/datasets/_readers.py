@@ -133,8 +133,8 @@ def read_histogram(
     n_samples = sum(counts)
     if not 0 < n_samples <= MAX_USERS:
         raise ValueError(
-            f"{where}: the numbers in {count_column} must add up to 1 to 2**53 users, got "
-            f"{shorten(n_samples)}. Check that count_column= is the column of counts."
+            f"{where}: the sum of the numbers in {count_column} must be between 1 and 2**53 users, "
+            f"got {shorten(n_samples)}. Check that count_column= is the column of counts."
         )
     counts = np.array(counts, dtype=np.int64)
     groups = Bunch()

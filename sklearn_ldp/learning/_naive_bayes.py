@@ -329,9 +329,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         estimates = {key: tables[key, target] for key in domains if len(tables[key, target])}
         if label is None or not estimates:
             raise ValueError(
-                f"{self._name} needs tables of features together with {target!r} that have users, "
-                f"but the tables {tables.names} contain none. Pass another target=, or collect "
-                "such tables."
+                f"{self._name} needs at least one table of a feature and {target!r} about which "
+                f"users were asked, but the tables {tables.names} contain no such table. Pass "
+                "another target=, or collect such a table."
             )
         if not all(table.is_raw and table.noise is not None for table in estimates.values()):
             raise ValueError(

@@ -344,8 +344,10 @@ class LinearHashChannel(LinearHash, Channel, tag="linear-hash-channel"):
         self.n_left = self.n_digits - self.n_tried
 
     def _n_prefixes(self, n_tried):
-        """Return the number of different values of the highest `n_tried` digits of the categories'
-        vectors."""
+        """Return how many different prefixes the categories have.
+
+        Each category is a vector of digits. Its prefix consists of the highest `n_tried` digits.
+        """
         return -(-self._n_places(n_tried) // self.field.order ** (self.n_digits - n_tried))
 
     def _n_cells(self, n_tried):

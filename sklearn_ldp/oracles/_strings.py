@@ -78,9 +78,11 @@ def search(
 def evidence(paths: np.ndarray, errors: np.ndarray, n_rivals: np.ndarray) -> np.ndarray:
     """Return, for each prefix, a number that measures the evidence that at least one user has it.
 
-    `paths` contains, for each prefix (row), the estimates of its beginnings in each part. `errors`
-    contains the standard error of each part, and `n_rivals` the number of competing prefixes, in
-    the shape of `paths`.
+    The users are divided into parts, and each part estimates prefixes of one length.
+    paths: for each prefix (row) and each part (column), the estimate of the beginning of the prefix
+    that has the length of this part.
+    errors: the standard error of each part.
+    n_rivals: the number of prefixes that compete with each beginning, in the shape of `paths`.
     """
     # If no user has a prefix, its estimates are noise from some first part on. So the combined
     # estimates from this part on must exceed the estimates of all rival prefixes there. For each

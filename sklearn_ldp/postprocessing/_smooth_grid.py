@@ -417,7 +417,7 @@ class _Data:
         return scales
 
     def model(self, penalty: float, field: tuple[int, float], start: _Mode) -> _Mode:
-        """Return the mode of a model, found from the mode of another one."""
+        """Return the posterior mode of a model. The search starts at the mode of another model."""
         scales = self._scales(penalty, field)
         z = np.divide(start.coefficients, scales, out=np.zeros(self.shape), where=scales > 0)
         z, top, f = self._mode(z, scales, self._root(start.information, scales))

@@ -371,19 +371,22 @@ def joint_support_test(
     """Test whether reports support both categories of a pair more often than honest reports do.
 
     Fake users who promote several categories gain most from reports that support all of them. Let
-    :math:`x_v` be 1 if a report supports category v, and 0 otherwise. Let own be the probability
-    that a report supports both v and w if the user has one of them, and other the same probability
-    if the user has neither. If both probabilities are known, then the sum over all reports i
+    :math:`x_v` be 1 if a report supports category v, and 0 otherwise. Let p be the probability that
+    a report supports the user's own category, and q the probability that it supports another
+    category. Let "own" be the probability that a report supports both v and w if the user has one
+    of them, and "other" the same probability if the user has neither. If "own" and "other" are
+    known, then the sum over all reports i
 
     .. math:: \\sum_i \\left( x_{iv} x_{iw} - \\mathrm{other} - \\frac{\\mathrm{own} -
               \\mathrm{other}}{p - q} (x_{iv} + x_{iw} - 2 q) \\right)
 
     has mean 0 for any values of the users. With unary encoding and mixing hashes, it is the sum of
     :math:`(x_{iv} - q) (x_{iw} - q)`. The test uses the largest z-score of all pairs, with a
-    correction for skewness. With linear hashing, whether a function maps two categories to the same
-    hash value depends only on the difference of the two. For each difference, the test counts the
-    functions that do so. Each count has a binomial distribution with probability 1/g, where g is
-    the number of hash values, and the test uses the largest count.
+    correction for skewness. With linear hashing, a function maps either all pairs of categories
+    with a given difference to equal hash values, or none of these pairs. For each difference,
+    the test counts the reports whose function maps the pairs to equal hash values. Each count
+    has a binomial distribution with probability 1/g, where g is the number of hash values, and
+    the test uses the largest count.
 
     Privacy: costs none.
 

@@ -133,7 +133,7 @@ def test_a_sum_that_wraps_to_the_right_one():
     tallies = np.full((1, 2**11 + 1), 2**53, dtype=np.int64)
     tallies[0, -1] = 100
     assert tallies.sum() == 100
-    with pytest.raises(ValueError, match=r"add up to 1844674407370955\d{4}, expected 100"):
+    with pytest.raises(ValueError, match=r"add up to 1844674407370955\d{4} instead of 100"):
         Mechanism.check_tallies(channel, tallies, np.array([100]))
 
 

@@ -233,10 +233,10 @@ def test_tables_that_cannot_be_learnt_from():
     columns = ColumnOracle(2.0, domains=DOMAINS, random_state=0).fit_transform(X)
     with pytest.raises(TypeError, match="got EstimateSet"):
         nb.fit_tables(columns)
-    with pytest.raises(ValueError, match="features together with 'ill'.*contain none"):
+    with pytest.raises(ValueError, match="table of a feature and 'ill'.*no such table"):
         nb.fit_tables(survey.estimate_, target="ill")
     single = MarginalOracle(2.0, domains=DOMAINS, order=1, random_state=0).fit_transform(X)
-    with pytest.raises(ValueError, match="features together with 'colour'"):
+    with pytest.raises(ValueError, match="table of a feature and 'colour'"):
         nb.fit_tables(single, target="colour")
     with pytest.raises(ValueError, match="noise of raw tables"):
         nb.fit_tables(LatentClasses().fit_transform(survey.estimate_))

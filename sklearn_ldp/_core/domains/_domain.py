@@ -1108,7 +1108,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         raise UnknownValueError(
             f"{name} got {problem} {remedy}",
             f"{name} got a value that is not a string, is empty or has a letter outside of the "
-            f"alphabet, which is not shown because errors of clients are logged, {remedy}",
+            f"alphabet (the value is not shown, because errors of clients are logged), {remedy}",
         )
 
 

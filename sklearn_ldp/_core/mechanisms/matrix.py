@@ -144,7 +144,10 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
 
     @property
     def report_law(self) -> ReportLaw:
-        """The distribution of a report, for products with the matrix and its transpose."""
+        """The distribution of a report given each category, as functions that multiply by a matrix.
+
+        The matrix contains the probability of each report given each category.
+        """
         chances = self.probabilities
         return ReportLaw(
             1.0, 0.0, lambda f: chances @ f, lambda weights: chances.T @ weights, matrix=chances

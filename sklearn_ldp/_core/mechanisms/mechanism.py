@@ -394,9 +394,8 @@ class Mechanism(Uncached, ABC):
         about = tallies.sum(axis=1, dtype=float)
         if np.any(np.abs(about - expected) > 2**60) or np.any(tallies.sum(axis=1) != expected):
             raise ValueError(
-                f"the counts of reports add up to {about.sum():.0f}, expected {expected.sum()}, "
-                f"because the counts of each of the {sizes.sum()} reports add up to "
-                f"{self.tally_sum}"
+                f"the counts of reports add up to {about.sum():.0f} instead of {expected.sum()}: "
+                f"each of the {sizes.sum()} reports adds {self.tally_sum} to the sum of all counts"
             )
 
     def decode_operations(self, n_samples: int) -> int:

@@ -344,8 +344,7 @@ def even_measure(t):
 
 
 def least_level(std: float) -> float:
-    """Return the noise level, or a tiny positive number if it is smaller, so that it can be a
-    divisor."""
+    """Return the noise level, but at least a tiny positive number, so that it can be a divisor."""
     return max(float(std), _TINIEST)
 
 

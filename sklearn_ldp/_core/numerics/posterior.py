@@ -242,8 +242,10 @@ class Posterior:
         return tuple(np.concatenate(column) for column in zip(*results, strict=True))
 
     def _nodes_near(self, lowest, highest):
-        """Return the nodes for estimates between two bounds, if the prior's log mass is
-        decreasing."""
+        """Return the interpolation nodes that are necessary for estimates between two bounds.
+
+        The log mass of the prior must be decreasing.
+        """
         # The term of the count c nearest to an estimate is the reference. A count k above c has
         # at most the factor exp(-(k - c)**2 / (2 std**2)), and a count below c at most
         # (c / k)**steepness times that factor. So counts further away are negligible.
@@ -389,13 +391,13 @@ class Cells:
         self.width = width
 
     def weights(self, row, n_rows):
-        """Return the ends of the cells, and two matrices that add up a function over the counts of
-        each row.
+        """Return points and weights that add up a smooth function over the counts of each row.
 
-        The sums of a smooth function over the counts of each row are ``of_values @ function(ends) +
-        of_slopes @ derivative(ends)``, with one sum per row.
-        Shapes: row (n_counts,), the row of each count -> (n_ends,), and two matrices (n_rows,
-        n_ends).
+        The points `ends` are the ends of the cells of a grid that covers the counts. The sums, one
+        for each row, are approximately ``of_values @ function(ends) + of_slopes @
+        derivative(ends)``.
+        row: for each count, the index of its row, of shape (n_counts,).
+        Shapes: -> ends (n_ends,), of_values and of_slopes (n_rows, n_ends).
         """
         m = len(self.left)
         ends, at = np.unique(np.concatenate([self.left, self.right]), return_inverse=True)

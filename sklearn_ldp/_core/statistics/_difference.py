@@ -460,7 +460,8 @@ def check_apart(estimates: list[Any], statement: str) -> None:
 def _are_same(first: Any, second: Any) -> bool:
     """Return whether two estimates seem to have the same reports.
 
-    They do if the sums of their reports (tallies) are equal, and equal by chance is improbable.
+    They do if their tallies (sums of reports) are equal, and different reports are unlikely to
+    have equal tallies.
     """
     if first is second or first.shards is None or second.shards is None:
         return first is second

@@ -109,7 +109,7 @@ def fit_curve(z: np.ndarray, growth: float, total: float) -> Curve:
 def _wave_cells(d: int) -> np.ndarray:
     """Divide the d waves into blocks of consecutive waves, and return the first wave of each block.
 
-    The first 256 waves have a block of their own. The later blocks become longer and longer.
+    Each of the first 256 waves is a block by itself. The later blocks become longer and longer.
     """
     n = int(np.log(d / _EXACT) / np.log(_RATIO)) + 1
     later = np.unique(np.floor(_EXACT * _RATIO ** np.arange(n)).astype(np.int64))
