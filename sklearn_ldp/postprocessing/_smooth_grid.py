@@ -305,14 +305,19 @@ class _Precision:
         self._bands = np.maximum(levels[0][:, None], levels[1])
         even = np.full(shape[0] * shape[1], 1 / (shape[0] * shape[1]))
         self.weights = np.zeros(shape)
+        places, waves = [], []
         for i, j in product(*(range(one.max() + 1) for one in levels)):
             if i == j == 0:
                 continue  # the sum of all frequencies is known
             rows, columns = np.flatnonzero(levels[0] == i), np.flatnonzero(levels[1] == j)
             # All waves of a resolution have equal variances, or nearly so.
             wave = np.outer(self.left[rows[len(rows) // 2]], self.right[columns[len(columns) // 2]])
-            variance = float(noise.answer_variance(wave.reshape(1, -1), even)[0])
-            self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
+            places.append(np.ix_(rows, columns))
+            waves.append(wave.ravel())
+        # One call for all waves computes the probabilities of the reports only once.
+        variances = np.maximum(noise.answer_variance(np.array(waves), even), _LEAST_VARIANCE)
+        for place, variance in zip(places, variances, strict=True):
+            self.weights[place] = 1 / variance
 
     def times(self, cells: np.ndarray) -> np.ndarray:
         """Return the product of the inverse covariance matrix and cells.
