@@ -4,9 +4,9 @@
 
 FILE is the output of ``benchmarks/accuracy/_real_populations.py --places``: residents of cities of
 countries. Other populations are pairs of columns of Adult. All code and all constants were fixed
-before these populations were used. `--tune` uses the populations for tuning instead: other
-countries, made-up populations, and other pairs of columns. HDG and the disk mechanism are written
-from the papers:
+before these populations were used, except for the last step of SmoothMLE: see the notes on places.
+`--tune` uses the populations for tuning instead: other countries, made-up populations, and other
+pairs of columns. HDG and the disk mechanism are written from the papers:
 
 - J. Yang, T. Wang, N. Li, X. Cheng, S. Su, "Answering multi-dimensional range queries under local
   differential privacy", PVLDB 14(3), 2020, doi:10.14778/3430915.3430927.

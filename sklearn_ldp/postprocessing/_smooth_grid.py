@@ -33,6 +33,7 @@ _CLEAR = 4.0  # standard deviations of a spike above its neighbors
 _HOPELESS = 20.0  # difference of log-evidence, after which no smaller penalty is tried
 _TOLERANCE = 0.5  # standard deviations of squares that count as noise
 _SMOOTH_PRIOR = 0.5  # prior probability that no cell differs at random
+_CORRECTIONS = 2  # by residuals; the second one follows a projection
 _NUDGE = 0.3  # standard deviations of the errors, to measure how far the average follows the data
 # The others bound the work.
 _MOST_WAVES = 400
@@ -40,6 +41,7 @@ _MOST_STEPS = 30
 _MOST_PRODUCTS = 200
 _CLOSE = 1e-2  # of the square of the first residual
 _TOL = 1e-2  # of the log-posterior
+_PROJECTIONS = 40
 _HALVINGS = 9  # of the scale of the cells, on a logarithmic axis
 _LEAST_VARIANCE = 1e-18  # where epsilon is so large that there is no noise
 _TINY = np.finfo(float).tiny
@@ -93,8 +95,9 @@ def smooth_grid(values: np.ndarray, noise: Noise, shape: tuple[int, ...]) -> Gri
     nudge, direction = precision.nudge()
     moved = _averaged(cells + nudge, precision, variances)[0]
     followed = direction * precision.whitened_waves(moved - average) / _NUDGE
-    rest = precision.unexplained(cells - average, followed)
-    return GridFit(norm_sub((average + rest).ravel()), penalty, smooth_weight)
+    for _ in range(_CORRECTIONS):
+        average = precision.nearest(average + precision.unexplained(cells - average, followed))
+    return GridFit(average.ravel(), penalty, smooth_weight)
 
 
 def _averaged(
@@ -302,17 +305,26 @@ class _Precision:
     def __init__(self, noise: Noise, shape: tuple[int, ...]) -> None:
         (self.left, x_widths), (self.right, y_widths) = map(nested_waves, shape)
         levels = [np.unique(-widths, return_inverse=True)[1] for widths in (x_widths, y_widths)]
-        self._bands = np.maximum(levels[0][:, None], levels[1])
+        self._bands = np.maximum(np.maximum(levels[0][:, None], levels[1]), 2)
+        # The waves of the two margins have bands of their own, with negative numbers.
+        self._bands[1:, 0] *= -2
+        self._bands[0, 1:] = -2 * self._bands[0, 1:] - 1
+        self._bands[0, 0] = self._bands.max()  # the sum of all frequencies needs no correction
         even = np.full(shape[0] * shape[1], 1 / (shape[0] * shape[1]))
         self.weights = np.zeros(shape)
+        places, waves = [], []
         for i, j in product(*(range(one.max() + 1) for one in levels)):
             if i == j == 0:
                 continue  # the sum of all frequencies is known
             rows, columns = np.flatnonzero(levels[0] == i), np.flatnonzero(levels[1] == j)
             # All waves of a resolution have equal variances, or nearly so.
             wave = np.outer(self.left[rows[len(rows) // 2]], self.right[columns[len(columns) // 2]])
-            variance = float(noise.answer_variance(wave.reshape(1, -1), even)[0])
-            self.weights[np.ix_(rows, columns)] = 1 / max(variance, _LEAST_VARIANCE)
+            places.append(np.ix_(rows, columns))
+            waves.append(wave.ravel())
+        # One call for all waves computes the probabilities of the reports only once.
+        variances = np.maximum(noise.answer_variance(np.array(waves), even), _LEAST_VARIANCE)
+        for place, variance in zip(places, variances, strict=True):
+            self.weights[place] = 1 / variance
 
     def times(self, cells: np.ndarray) -> np.ndarray:
         """Return the product of the inverse covariance matrix and cells.
@@ -354,17 +366,38 @@ class _Precision:
         # This is Stein's unbiased estimate of the risk of a mixture with the raw estimate, for
         # each band: the best share of the raw estimate is 1 - (size - sum of `followed`) / squares.
         # So an average that follows the data closely, and still has residuals, is wrong.
-        # The finest waves are left out, because their noise would make cells negative.
+        # The finest waves are left out, because their noise would make cells negative. The finest
+        # waves of the margins are not, because margins may have spikes.
         whitened = self.whitened_waves(rest)
         kept = np.zeros_like(whitened)
-        bands = np.maximum(self._bands, 2)  # the two coarsest are one band
-        for band in range(2, int(bands.max())):
-            is_here = bands == band
+        for band in np.unique(self._bands[self._bands < self._bands.max()]):
+            is_here = self._bands == band
             size = np.count_nonzero(is_here)
             free = size - np.clip(followed[is_here].sum(), 0, size)
             noise = max(free + _TOLERANCE * (2 * free) ** 0.5, _TINY)
             kept[is_here] = max(0.0, 1 - noise / max(float(np.sum(whitened[is_here] ** 2)), noise))
         return self.left.T @ (kept * (self.left @ rest @ self.right.T)) @ self.right
+
+    def nearest(self, cells: np.ndarray) -> np.ndarray:
+        """Return the frequencies that are closest to given numbers, in units of the errors.
+
+        Coarse sums have small errors, so they hardly change. Norm-Sub would change them much more.
+        Shapes: cells (n_x, n_y) -> the same.
+        """
+        # This is the accelerated projected gradient of Beck and Teboulle (FISTA), which restarts
+        # if the last step and the gradient disagree.
+        scaled = self.of_share(float(max(self.weights.max(), _TINY)) ** -0.5)
+        nearest = norm_sub(cells.ravel()).reshape(cells.shape)
+        ahead, momentum = nearest, 1.0
+        for _ in range(_PROJECTIONS):
+            moved = ahead + scaled.times(cells - ahead)
+            before, nearest = nearest, norm_sub(moved.ravel()).reshape(cells.shape)
+            if np.sum((ahead - nearest) * (nearest - before)) > 0:
+                momentum = 1.0
+            following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+            ahead = nearest + (momentum - 1) / following * (nearest - before)
+            momentum = following
+        return nearest
 
     def whitened(self, cells: np.ndarray) -> np.ndarray:
         """Return cells multiplied by a square root of the inverse covariance matrix P.

@@ -375,8 +375,9 @@ class SmoothMLE(BasePostProcessor):
     assume that the two numbers are almost independent. In other models, some cells, such as cities,
     differ at random from a smooth density or from equal frequencies. All models are averaged,
     weighted by their marginal likelihoods. Differences between the raw estimate and this average
-    are then added to the result, separately for each resolution. They are multiplied by a factor
-    from 0 to 1 that minimizes an unbiased estimate of the error.
+    are then added to the result, separately for each resolution and for the margins. They are
+    multiplied by a factor from 0 to 1 that minimizes an unbiased estimate of the error. The
+    result is replaced by the closest frequencies, in units of the errors of the raw estimate.
     `curve_weight_` is the probability that no cell differs at random. The notes on places list
     settings in which the result is less accurate than the raw estimate.
 

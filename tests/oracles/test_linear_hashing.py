@@ -94,6 +94,11 @@ def test_sums_over_reports_are_their_definition(g, k):
         np.testing.assert_array_equal(np.rint(functions.gather(tables[:n])), sums[:n])
     weights = rng.normal(size=functions.n_vectors)
     np.testing.assert_allclose(functions.spread(weights), supports @ weights, atol=1e-9)
+    points = functions.vectors[1:]
+    n = max(len(points) - 3, 1)  # the points that have a weight
+    zero_sums = supports[1:, 0][:, points[:n]] @ weights[:n]
+    np.testing.assert_allclose(functions.zero_sums(weights[:n]), zero_sums, atol=1e-9)
+    assert functions.zero_sums(np.zeros((0, n))).shape == (0, len(points))
 
 
 @pytest.mark.parametrize("g", FIELDS)

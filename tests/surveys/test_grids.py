@@ -13,6 +13,7 @@ from sklearn_ldp import (
     load_estimate,
 )
 from sklearn_ldp._core.numerics.nested_waves import nested_waves
+from sklearn_ldp._core.numerics.simplex import norm_sub
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import combine
 from sklearn_ldp.postprocessing._smooth_grid import _Precision, _solved
@@ -329,8 +330,8 @@ def test_the_model_beats_raw_and_norm_sub(oracle, seed):
     found = [
         each.values[0] for each in (SmoothMLE().fit(raw).estimate_, NormSub().fit(raw).estimate_)
     ]
-    smooth, norm_sub = (np.abs(values - truth).sum() for values in found)
-    assert smooth < 0.9 * norm_sub
+    smooth, projected = (np.abs(values - truth).sum() for values in found)
+    assert smooth < 0.9 * projected
     assert found[0].min() >= 0
     np.testing.assert_allclose(found[0].sum(), 1.0)
 
@@ -349,6 +350,25 @@ def test_residuals_that_no_noise_explains():
     coarse = precision._bands < precision._bands.max()
     np.testing.assert_allclose(back[coarse], waves[coarse], atol=1e-12)
     np.testing.assert_allclose(back[~coarse], 0.0, atol=1e-12)
+
+
+def test_nearest_frequencies_in_units_of_errors():
+    """The slope is equal in all positive cells; negative control: Norm-Sub has other slopes."""
+    rng = np.random.default_rng(0)
+    precision = _Precision(CHANNEL.noise(1000), (8, 6))
+    precision.weights = np.where(precision._bands == precision._bands.max(), 1.0, 30.0)
+    precision.weights[0, 0] = 0.0
+    cells = rng.dirichlet(np.full(48, 0.2)) + 0.02 * rng.normal(size=48)
+    cells = (cells / cells.sum()).reshape(8, 6)
+    nearest = precision.nearest(cells)
+    assert nearest.min() >= 0
+    np.testing.assert_allclose(nearest.sum(), 1.0)
+    slope = precision.times(nearest - cells)
+    np.testing.assert_allclose(slope[nearest > 0], slope.min(), atol=1e-3)
+    other = norm_sub(cells.ravel()).reshape(8, 6)
+    assert slope[nearest > 0].std() < 0.01 * precision.times(other - cells)[other > 0].std()
+    lengths = [np.sum(precision.whitened_waves(x - cells) ** 2) for x in (nearest, other)]
+    assert lengths[0] < lengths[1]
 
 
 def test_conjugate_gradients_solve_a_system():

@@ -321,15 +321,38 @@ class LinearFunctions:
         Shapes: weights (..., n) -> (..., n_functions - 1).
         weights: the weights of the n vectors that define the first n of these functions. All other
         vectors have weight 0.
-        In the computation all multiples c v get the weight of v. For a character chi of the field,
-        the sum of chi(c <a, v>) over all c except 0 is g - 1 if <a, v> = 0, and otherwise -1.
         """
-        # Only one of each set of multiples has a weight: the vector with the leading digit 1. The
-        # vectors are in order.
-        lifted = np.zeros((*weights.shape[:-1], self.n_vectors))
-        lifted[..., self._multiples[: weights.shape[-1], 1:]] = weights[..., None]
-        spectrum = self._transform(lifted, self.n_digits).take(self._places[:, 1], axis=-1).real
-        return (spectrum + weights.sum(axis=-1, keepdims=True)) / self.field.order
+        # A vector with the leading digit 1 in place m is (1, x), where x are the m digits below. A
+        # function a maps it to 0 if <a below m, x> = -a_m. So the sums of these vectors are sums
+        # over level sets of the functions on m digits, of which there are about g times fewer.
+        # The only vector of m = 0 has the number 1, and is mapped to 0 if a_0 = 0.
+        sums = weights[..., :1] * (self.vectors[1:] % self.field.order == 0)
+        for lower, functions, values in self._level_sets:
+            start = lower.n_functions - 1
+            own = weights[..., start : start + lower.n_vectors]
+            if not own.shape[-1]:
+                break
+            padded = np.zeros((*weights.shape[:-1], lower.n_vectors))
+            padded[..., : own.shape[-1]] = own
+            levels = lower.spread(padded)
+            sums += levels[..., functions, values]
+        return sums
+
+    @cached_property
+    def _level_sets(self) -> list[tuple[LinearFunctions, np.ndarray, np.ndarray]]:
+        """For each number of digits m from 1 to k - 1: the functions on m digits, and reports.
+
+        The reports are arrays of functions and values, with one report for each function a of this
+        object except 0. The report of a supports the vectors x with <a below m, x> = -a_m.
+        """
+        g = self.field.order
+        sets = []
+        for m in range(1, self.n_digits):
+            below, digit = self.vectors[1:] % g**m, self.vectors[1:] // g**m % g
+            value = self.field.subtract(np.zeros_like(digit), digit)
+            lower = linear_functions(g, m)
+            sets.append((lower, *lower.normalised(below, value)))
+        return sets
 
     def _transform(self, x: np.ndarray, n_digits: int, inverse: bool = False) -> np.ndarray:
         """Return the Fourier transform along the last axis, which contains one entry per vector.
