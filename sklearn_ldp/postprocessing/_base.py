@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
 from .._core.common.docs import Documented, fill_in, inherit_docstrings
-from .._core.common.privacy import warn_of_output
+from .._core.common.privacy import warn_of_output, warn_once
 from .._core.common.typing import Column
 from .._core.domains.values import as_numbers
 from .._core.estimates import (
@@ -635,3 +635,15 @@ def _is_text(values: Any) -> bool:
         return False  # without a copy of all values
     first = next(iter(np.ravel(np.asarray(values, dtype=object))), None)
     return isinstance(first, str) and not as_numbers([first]).size
+
+
+def warn_of_missing(estimate: FrequencyEstimate, name: str) -> None:
+    """Warn once if a method smooths the category of missing numbers together with the bins."""
+    domain = estimate.domain
+    if domain is not None and domain.is_ordered and None in estimate.categories.tolist():
+        text = (
+            f"{name} smooths the category of missing numbers as a neighbor of the highest bin, so "
+            "the frequencies of both are biased. Use the raw estimate for these frequencies, or "
+            "NormSub for all."
+        )
+        warn_once(text, UserWarning, f"missing numbers, {name}")

@@ -15,7 +15,7 @@ from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import Queries, as_query_set
-from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise, warn_of_missing
 
 _LONG = 1024  # categories, from which a length with large prime factors is notably slow
 
@@ -374,6 +374,7 @@ class Smooth(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
+        warn_of_missing(estimate, "Smooth")
         F = estimate.values
         options = {"circular": self.circular, "simplex": self.simplex}
         if self.bandwidth is None:
@@ -454,6 +455,7 @@ class MonotoneCDF(BasePostProcessor):
     """
 
     def _process(self, estimate):
+        warn_of_missing(estimate, "MonotoneCDF")
         return estimate.with_values(monotone_cdf(estimate.values), by="MonotoneCDF")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:

@@ -16,7 +16,7 @@ from .._core.common.progress import Progress
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
 from ..oracles.channels import ReportLaw
-from ._base import BasePostProcessor
+from ._base import BasePostProcessor, warn_of_missing
 from ._drawn_curves import average_of_drawn
 from ._likelihood import tally_of
 from ._smooth_grid import smooth_grid
@@ -495,6 +495,7 @@ class SmoothMLE(BasePostProcessor):
     def _process(self, estimate):
         if _has_grid(estimate):
             return self._process_grid(estimate)
+        warn_of_missing(estimate, "SmoothMLE")
         tallies, law = tally_of(
             estimate, "SmoothMLE", "use MonotoneCDF, which accepts any estimate"
         )

@@ -281,6 +281,7 @@ def test_either_one_column_or_several(folder, capsys):
     assert_fails(["estimate", "state.npz"], capsys, "--categories", "--domains")
 
 
+@pytest.mark.filterwarnings("ignore:.*category of missing numbers")
 def test_bins_and_missing_values_in_a_survey(tmp_path, capsys):
     people, domains = tmp_path / "people.csv", tmp_path / "domains.json"
     people.write_text("sex,age\n" + "F,17.5\nM,\n,70\nF,40\n" * 100)

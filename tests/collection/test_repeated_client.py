@@ -201,7 +201,7 @@ def test_users_with_strings(fixed_part, tmp_path):
         assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
         if fixed_part:
             assert len({int(report[0, 1]) for report in reports}) == 1
-        with pytest.raises(ValueError, match="which is not shown because"):
+        with pytest.raises(ValueError, match="the value is not shown, because"):
             client.report("SECRET", collection_round="new")
     more = (client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=6) for i in range(12, 40))
     assert are_several(parts, (int(one.report("a", collection_round="0")[0, 0]) for one in more))

@@ -1,5 +1,7 @@
 """SmoothMLE and MonotoneCDF: their formulas against general solvers, and what guards them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from estimators import slow_but
@@ -11,6 +13,7 @@ from sklearn_ldp import (
     OLH,
     OUE,
     Domain,
+    EmpiricalBayes,
     ExactMLE,
     HadamardResponse,
     HeldOutSearch,
@@ -18,6 +21,7 @@ from sklearn_ldp import (
     MonotoneCDF,
     NormSub,
     RangeOracle,
+    Smooth,
     SmoothMLE,
 )
 from sklearn_ldp.postprocessing import _drawn_curves as drawn_curves
@@ -455,3 +459,16 @@ def test_searches_take_them_for_ranges_and_prefixes():
     names = HeldOutSearch(queries=prefixes(), n_splits=1).fit(unary).results_["candidate"]
     assert "MonotoneCDF" in names.tolist()
     assert "SmoothMLE" not in names.tolist()
+
+
+@pytest.mark.parametrize("post", [SmoothMLE(), Smooth(), MonotoneCDF(), EmpiricalBayes()])
+def test_a_category_of_missing_numbers_is_no_neighbor(post):
+    """The highest bins get the users without a number, so each method warns once."""
+    bins = Domain.bins(32, bounds=(0, 32), missing=True)
+    numbers = np.r_[np.full(9_000, 5.5), np.full(1_000, np.nan)]
+    estimate = RangeOracle(1.0, categories=bins, random_state=0).fit_transform(numbers)
+    with pytest.warns(UserWarning, match="category of missing numbers as a neighbor"):
+        post.fit_transform(estimate)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NormSub().fit_transform(estimate)

@@ -12,6 +12,7 @@ from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
 from ..._core.queries import Queries, QuerySet
+from .._base import warn_of_missing
 from .few import few_categories_row
 from .group_priors import FEWEST
 from .hints import Grouping, QueryHints, as_partitions, range_partitions
@@ -237,6 +238,8 @@ class EmpiricalBayes(LearnedPrior):
         if top is not None:
             values = [top_values(row, top, self.simplex) for row in self._learn(estimate)]
         elif partitions or ordered:
+            if ordered:
+                warn_of_missing(estimate, type(self).__name__)
             learned = self._learn(estimate)
             rows = [grouped(row, partitions, ordered, self.simplex) for row in learned]
             totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
