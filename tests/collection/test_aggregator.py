@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from sklearn_ldp import GRR, OLH, OUE, Base, HeldOutSearch, NormSub, SubsetSelection
 from sklearn_ldp._core.aggregation._ledger import Ledger
+from sklearn_ldp._core.common import locks
 from sklearn_ldp.collection import (
     Aggregator,
     RefusedBatchError,
@@ -230,6 +231,9 @@ def interrupted_at(number, act):
     try:
         act()
     except KeyboardInterrupt:
+        # Between the body of a `with` statement and the release of its lock a trace function can
+        # interrupt, but no signal can. Other threads of later tests would wait for this lock.
+        locks._forget_locks()
         return True
     finally:
         sys.settrace(None)
