@@ -142,7 +142,7 @@ def test_errors(client, files, tmp_path):
     assert server.summary().refused == at_home.summary().refused
     with pytest.raises(ValueError, match="on_refusal must be"):
         aggregate_dask(client, files[0], ORACLE, on_refusal="ignore")
-    with pytest.raises(ValueError, match="has its own round, on_repeat"):
+    with pytest.raises(ValueError, match="has its own collection_round, on_repeat"):
         aggregate_dask(client, files[0], Aggregator(ORACLE), checkpoint=tmp_path / "state.npz")
     with pytest.raises(RefusedBatchError, match="collection_round"):
         aggregate_dask(client, files[0], ORACLE, collection_round="may")
@@ -253,7 +253,7 @@ def test_a_cluster_without_workers_is_named(small_cluster, files, tmp_path, monk
     state = tmp_path / "state.npz"
     slowed(client, monkeypatch, 0.1)
     in_the_middle(monkeypatch, lambda: without_workers(cluster))
-    with pytest.raises(TimeoutError, match=r"has waited 3 s for .*, and \d+ files are left"):
+    with pytest.raises(TimeoutError, match=r"has waited 3 s for .*, and \d+ files are not finished"):
         aggregate_dask(client, paths, ORACLE, checkpoint=state, timeout=3)
     assert 0 < len(Aggregator.load(state, ORACLE).batches) < 12
     with pytest.raises(TimeoutError, match=r"has waited 0\.2 s"):  # not even for headers
