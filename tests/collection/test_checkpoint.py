@@ -248,5 +248,5 @@ def test_a_hundred_kills_lose_nothing(tmp_path, seed):
 @pytest.mark.slow
 def test_kills_show_a_write_in_place(tmp_path):
     """The negative control: most kills hit a half-written file."""
-    with pytest.raises(CheckpointError, match="damaged or cut short"):
+    with pytest.raises(CheckpointError, match="damaged or truncated"):
         kill_often(tmp_path, 30, naive_save, seed=0)
