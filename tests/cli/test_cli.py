@@ -850,7 +850,7 @@ def test_an_estimate_that_is_told_the_queries(tmp_path, capsys):
             ["--queries", "top:5", "--post", "norm-sub"],
             ["--queries needs a single column and --post"],
         ),
-        (["--queries", "groups:kind", "--categories", domain], ["no group", "'new'"]),
+        (["--queries", "groups:kind", "--categories", domain], ["group is unknown", "'new'"]),
         (["--queries", "top:2", "--domains", domain], ["EmpiricalBayes(queries={column: ..})"]),
     ):
         assert_fails(["estimate", path, *extra], capsys, *fragments)

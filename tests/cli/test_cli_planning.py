@@ -78,7 +78,7 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     assert like == pytest.approx(by_zipf, rel=0.25)
     assert steep < like
     argv = [*PLAN, "--like", histogram, "--exponent", "2"]
-    assert_fails(argv, capsys, "Omit it with --like")
+    assert_fails(argv, capsys, "cannot be combined with --like")
 
 
 def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):
