@@ -589,14 +589,18 @@ class _Column:
         return max(self.queries.mean_variance(self.noise, self.frequencies), 0.0)
 
     @cached_property
+    def matrix(self) -> Any:
+        """Return the weights of the queries, a (sparse) matrix of shape (n_queries, d)."""
+        return self.queries.matrix(self.domain.size, self.frequencies)
+
+    @cached_property
     def n_answers(self) -> int:
-        return int(self.queries.matrix(self.domain.size, self.frequencies).shape[0])
+        return int(self.matrix.shape[0])
 
     @cached_property
     def max_distance(self) -> float:
         """Return the largest possible difference between two answers to a query."""
-        rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
-        return float(np.ptp(answer_range(rows), axis=0).max())
+        return float(np.ptp(answer_range(as_rows(self.matrix)), axis=0).max())
 
     @cached_property
     def half_count(self) -> float:
@@ -604,13 +608,12 @@ class _Column:
 
         It is the continuity correction of the intervals.
         """
-        rows = as_rows(self.queries.matrix(self.domain.size, self.frequencies))
-        return float(np.ravel(self.noise.half_count)[0] * abs(rows.data).min(initial=1))
+        smallest = abs(as_rows(self.matrix).data).min(initial=1)
+        return float(np.ravel(self.noise.half_count)[0] * smallest)
 
     @cached_property
     def mean_std(self) -> float:
-        rows = self.queries.matrix(self.domain.size, self.frequencies)
-        variances = self.noise.answer_variance(rows, self.frequencies)
+        variances = self.noise.answer_variance(self.matrix, self.frequencies)
         return float(np.sqrt(np.maximum(variances, 0)).mean())
 
     def error_of_one(self, name: str, level: float) -> float:

@@ -344,7 +344,7 @@ def test_residuals_that_no_noise_explains():
     waves = rng.choice([-1.0, 1.0], (8, 6)) / np.sqrt(np.maximum(precision.weights, 1e-9))
     waves[0, 0] = 0.0
     rest = precision.left.T @ waves @ precision.right
-    np.testing.assert_allclose(np.abs(precision.whitened_waves(rest)).ravel()[1:], 1.0)
+    np.testing.assert_allclose(np.abs(precision.whitened(rest)).ravel()[1:], 1.0)
     np.testing.assert_array_equal(precision.unexplained(rest, np.zeros((8, 6))), 0.0)
     back = precision.left @ precision.unexplained(rest, np.ones((8, 6))) @ precision.right.T
     coarse = precision._bands < precision._bands.max()
@@ -367,7 +367,7 @@ def test_nearest_frequencies_in_units_of_errors():
     np.testing.assert_allclose(slope[nearest > 0], slope.min(), atol=1e-3)
     other = norm_sub(cells.ravel()).reshape(8, 6)
     assert slope[nearest > 0].std() < 0.01 * precision.times(other - cells)[other > 0].std()
-    lengths = [np.sum(precision.whitened_waves(x - cells) ** 2) for x in (nearest, other)]
+    lengths = [np.sum(precision.whitened(x - cells) ** 2) for x in (nearest, other)]
     assert lengths[0] < lengths[1]
 
 

@@ -154,9 +154,10 @@ class MapDisplay(EstimateDisplay):
         if extent is not None:
             sides = zip(ends, extent[::2], extent[1::2], strict=True)
             ends = tuple(np.interp(x, x[[0, -1]], (first, last)) for x, first, last in sides)
-        both = None
-        if ax is None if margins is None else margins:
-            both = _margin(estimate, 0, level, of), _margin(estimate, 1, level, of)
+        has_margins = ax is None if margins is None else margins
+        sums = None
+        if has_margins:
+            sums = _margin(estimate, 0, level, of), _margin(estimate, 1, level, of)
         areas = {}
         if np.size(contours):
             queries = densest(estimate, contours).aligned(estimate.categories)
@@ -168,7 +169,7 @@ class MapDisplay(EstimateDisplay):
             ends,
             within_noise=within_noise,
             level=level,
-            margins=both,
+            margins=sums,
             areas=areas,
         ).plot(ax, **kwargs)
 
