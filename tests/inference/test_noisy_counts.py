@@ -286,6 +286,22 @@ def test_an_unknown_number_of_users_needs_a_distribution():
         FrequencyEstimate.from_counts([5.0, 6.0], n_samples=None, std=1.0)
 
 
+def test_a_difference_of_proportions_warns_if_the_totals_differ():
+    first, same, more = (
+        release(n=None, counts={"a": 512.3 + extra, "b": 301.0}) for extra in (0, 50, 100)
+    )
+    assert "813 users" in repr(first)
+    same - first  # 3.5 standard deviations of the difference of the totals
+    with pytest.warns(UserWarning, match="compares their proportions, .* 913 and 813 differ"):
+        more - first
+    release(counts={"a": 600.0}) - release(counts={"a": 500.0})  # with a number of users
+
+
+def test_counts_that_are_text_are_refused():
+    with pytest.raises(ValueError, match="got text such as '1,000'. Convert the counts"):
+        release(counts={"a": 512, "b": "1,000"})
+
+
 def test_suppressed_counts_are_left_out_with_a_warning():
     with pytest.warns(UserWarning, match="1 count suppressed .* such as the count of 'd'"):
         estimate = release(counts={**COUNTS, "d": np.nan})

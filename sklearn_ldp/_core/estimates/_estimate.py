@@ -292,6 +292,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
                 "column as counts=, and the column of categories as categories=."
             )
+        texts = [x for x in np.asarray(plain, dtype=object).ravel() if isinstance(x, str)]
+        if texts:
+            raise ValueError(
+                "FrequencyEstimate.from_counts needs counts that are numbers, got text such as "
+                f"{texts[0]!r:.80}. Convert the counts, for example with pandas.to_numeric(counts)."
+            )
         array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
@@ -1351,7 +1357,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples = np.ravel(self.noise.n_samples)[0]
+            n_samples = round(float(np.ravel(self.noise.n_samples)[0]))  # or a sum of noisy counts
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
             parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")

@@ -98,6 +98,11 @@ class AddedNoise(Tagged, tag="added-noise"):
         shape (d,)."""
         return self.std**2 if self.matrix is None else self.matrix.sum(axis=1)
 
+    @property
+    def total_std(self) -> float:
+        """The standard deviation of the noise of the sum of all counts."""
+        return float(np.sqrt(self._with_total.sum()))
+
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         """Return the covariance of the answers to linear queries of the counts, for given true
         frequencies."""

@@ -12,9 +12,10 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from ..common.pandas import import_pandas
+from ..common.privacy import warn_once
 from ..common.text import counted
 from ..common.typing import DataFrame
-from ..noise import every_category
+from ..noise import AddedNoise, every_category
 from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ..report_page import Kept
@@ -41,6 +42,7 @@ from ._intervals import (
 from ._statements import at_level, check_level, check_of, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
+_CLEAR = 4.0  # standard deviations between totals that differ clearly
 _RARE = 1e-8  # probability that collections of different users have the same tallies
 
 
@@ -78,6 +80,12 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         If the categories differ, an estimate is post-processed or has no noise model, or both
         estimates have several rows, but different numbers of rows.
 
+    Warns
+    -----
+    UserWarning
+        If both are estimates from noisy counts without a number of users, and the totals of the
+        counts differ clearly: the difference then compares proportions.
+
     Examples
     --------
     >>> from sklearn_ldp import GRR, OUE
@@ -113,6 +121,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 f"a single row, got {len(self.one)} and {len(self.other)} rows. Select the rows to "
                 "compare, as in estimate[0]."
             )
+        _warn_of_totals(self.one, self.other)
 
     def __check_state__(self) -> int:
         self.__post_init__()
@@ -424,6 +433,23 @@ def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) ->
     z = np.maximum(np.abs(values) - half_count, 0) / std
     bend = half_count / 3 / std
     return np.where(z > 1, 2 * (z + bend) / (1 + np.sqrt(1 + 4 * bend * (z + bend))), z)
+
+
+def _warn_of_totals(one: Any, other: Any) -> None:
+    """Warn if a difference compares proportions of two clearly different totals of noisy counts."""
+    laws = [getattr(noise.terms[0], "law", None) for noise in (one.noise, other.noise)]
+    if not all(isinstance(law, AddedNoise) and law.is_normalized for law in laws):
+        return
+    totals = [np.asarray(estimate.noise.n_samples) for estimate in (one, other)]
+    noise = np.hypot(laws[0].total_std, laws[1].total_std)
+    if np.any(abs(totals[0] - totals[1]) > _CLEAR * noise):
+        text = (
+            "A difference of counts without n_samples= compares their proportions, not the counts, "
+            f"and the totals {totals[0].max():,.0f} and {totals[1].max():,.0f} differ. To compare "
+            "the counts, pass the same number as n_samples= to FrequencyEstimate.from_counts for "
+            "both estimates; differences times this number are differences of counts."
+        )
+        warn_once(text, UserWarning, "proportions of counts")
 
 
 def check_alike(estimates: list[Any], statement: str) -> None:
