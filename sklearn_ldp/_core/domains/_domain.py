@@ -486,9 +486,9 @@ class Domain(Uncached, tag="domain"):
         d = max(len(array) for array in lists)
         if n >= _MANY_USERS and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users, which '
-                "are too many categories to estimate their frequencies. Use bins for continuous "
-                "values (Domain.bins), or declare fewer categories in categories=.",
+                f"{name} found {d} distinct values among {n} users, which are too many categories "
+                "to estimate their frequencies. Declare bins for continuous values (Domain.bins), "
+                "declare fewer categories, or leave out a column that identifies users.",
                 UserWarning,
                 stacklevel=4,
             )
