@@ -577,9 +577,8 @@ class Domain(Uncached, tag="domain"):
         """Return the sentences about clipped numbers that a page with the estimate must contain."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
-            f"Statements about numbers outside of {factor.shown_bounds}: these numbers were "
-            "clipped and count in the first and the last bin. Means, standard deviations and outer "
-            "quantiles refer to clipped values."
+            f"Numbers outside of {factor.shown_bounds} were clipped and count in the first and the "
+            "last bin. Means, standard deviations and outer quantiles refer to clipped values."
             for factor in bins
         )
 
