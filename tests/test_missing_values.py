@@ -194,6 +194,24 @@ def test_learned_columns_are_warned_of_by_name():
         declared.fit(PEOPLE, y)  # levels that a column declares are no secret: warnings are errors
 
 
+@pytest.mark.parametrize("survey", [ColumnOracle, MarginalOracle, PrivatizedColumns])
+def test_a_column_of_ids_is_named_with_the_remedy(survey):
+    """Without a domain, fit would estimate the frequency of each id."""
+    domains = {**PLANS, "paid": [False, True]}
+    people = PEOPLE[["plan"]].loc[np.repeat(PEOPLE.index, 4)].reset_index(drop=True)
+    people["paid"] = people["plan"] == "pro"
+    people["user_id"] = [f"u{i}" for i in range(len(people))]
+    remedy = "or leave out a column that identifies users"
+    with (
+        pytest.warns(UserWarning, match=rf"'user_id', found \d+ distinct values.*{remedy}"),
+        pytest.warns(PrivacyWarning, match="'user_id' from the raw .* leave out the other columns"),
+    ):
+        survey(2.0, domains=domains).fit(people)
+    with pytest.raises(ValueError, match=r"without a domain.*as in X\[\['plan', 'paid'\]\]"):
+        survey(2.0, domains=domains).privatize(people)
+    survey(2.0, domains=domains).privatize(people[["plan", "paid"]])  # the negative control
+
+
 def test_clients_declare_every_column():
     survey = ColumnOracle(2.0, domains={**PLANS, "visits": "auto"})
     with pytest.raises(

@@ -89,7 +89,7 @@ class EstimateReport:
         'b' is the most frequent (95 % confidence).
       'a' is the second most frequent (95 % confidence).
       'c' is the third most frequent (95 % confidence).
-      Shares are above 0 for 2 of the 3 categories: see their intervals (95 % confidence).
+      2 of the 3 categories have a share above 0 (95 % confidence).
     """
 
     def __init__(self, description: dict[str, Any]) -> None:
@@ -246,9 +246,9 @@ def _body(part: dict[str, Any]) -> str:
         ("", f"<p>{remark}</p>" if remark else ""),
         ("", _facts(part)),
         (shown, _plot(part)),
-        ("What may be said", _sentences(part["may_be_said"])),
-        ("What may not be said", _sentences(part["may_not_be_said"])),
-        ("The numbers", _table(part)),
+        ("Supported statements", _sentences(part["may_be_said"])),
+        ("Limits", _sentences(part["may_not_be_said"])),
+        ("Table", _table(part)),
     ]
     blocks = [
         f"<h2>{escape(head)}</h2>\n{text}" if head else text for head, text in sections if text
@@ -262,7 +262,7 @@ def _made_by(part: dict[str, Any]) -> str:
     configuration = (part["configuration"] or {}).items()
     settings = [printable(f"# {k} = {v}") for k, v in configuration if k not in omitted and v != ""]
     content = escape("\n".join(filter(None, [*settings, part["made_by"]])))
-    head = "<summary>How it was made</summary>"
+    head = "<summary>Settings and code</summary>"
     return f"<details>{head}<pre>{content}</pre></details>" if content else ""
 
 
@@ -274,8 +274,8 @@ def _facts(part: dict[str, Any]) -> str:
         "oracle": part["oracle"],
         "noise level": part["noise_level"]
         and f"{part['noise_level']:.2g}: the standard error of {_HOW_NOISY[part['unit'] == '%']}",
-        "about": part["of"],
-        "after": ", ".join(part["postprocessors"]),
+        "refers to": part["of"],
+        "post-processing": ", ".join(part["postprocessors"]),
     }
     items = (f"<dt>{k}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items() if v)
     return f"<dl>{''.join(items)}</dl>"
@@ -321,7 +321,7 @@ def _users(part: dict[str, Any]) -> str | None:
     if n_by_estimate := part.get("n_each"):
         return " against ".join(f"{n:,}" for n in n_by_estimate)
     is_part = n_asked is not None and n_asked < n_users
-    return f"{n_users:,}" + (f", of whom {n_asked:,} were asked" if is_part else "")
+    return f"{n_users:,}" + (f"; {n_asked:,} of them were asked" if is_part else "")
 
 
 def _sentences(sentences: Sequence[str]) -> str:
@@ -349,12 +349,12 @@ def _table(part: dict[str, Any]) -> str:
     )
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     n_more = len(rows) - _MOST_ROWS
-    more = f"<p>The estimate has {n_more:,} more.</p>" if n_more > 0 else ""
+    more = f"<p>{n_more:,} more rows are not shown.</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
     condition = " (each interval is around the raw value)" * are_raw
     if value == "frequency" and not are_raw:  # intervals of a trend are valid under conditions
-        condition = ", under the conditions of the section What may not be said"
+        condition = ", under the conditions of the section Limits"
     subject = "each interval contains" if "each" in level else "all intervals contain"
     percent = level.partition(" %")[0]
     explanations = {
@@ -576,7 +576,7 @@ def _map(part: dict[str, Any]) -> str:
         for place, down, anchor, text in labels
     ]
     note = f"The densest cell has {_formatter(part, rows)(shares.flat[densities.argmax()])}."
-    note += " Cells with an outline have an interval above 0." * ("low" in rows[0])
+    note += " An outline marks cells with an interval above 0." * ("low" in rows[0])
     return f"{_svg(shapes, height + 20, part, [])}<p>{escape(note)}</p>"
 
 

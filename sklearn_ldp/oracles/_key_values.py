@@ -43,7 +43,7 @@ class SignedSubsetChannel(ItemSubsetChannel, tag="signed-subset-channel"):
         self.alpha = (neither - q * q) / (p - q) ** 2
         self.beta = (either - neither - q * (p - q)) / (p - q) ** 2
 
-    client_parameters = None  # that of `ItemSubsetChannel` knows no numbers
+    client_parameters = None  # JavaScript clients of `ItemSubsetChannel` do not support numbers
 
     def largest_weight(self, n_targets):
         return super().largest_weight(2 * n_targets)
@@ -140,7 +140,7 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
 
     _parameter_constraints: dict = {
         **{k: v for k, v in ItemOracle._parameter_constraints.items() if k != "method"},
-        "bounds": "no_validation",  # KeyValueDomain checks them, and says what is wrong
+        "bounds": "no_validation",  # KeyValueDomain checks them, with a specific error
     }
     method = "subset"
 

@@ -140,10 +140,10 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
         table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
         which = "mean"
-        may_not = ["What the median is, or how the numbers are spread."]
+        may_not = ["The data do not show the median or the spread of the numbers."]
         if getattr(self.oracle, "clip", False):
             which += f" of values clipped to {' to '.join(number_texts(self.bounds))}"
-            may_not.append(f"What the mean of all numbers is: it is the {which}.")
+            may_not.append(f"This is the {which}, not the mean of all numbers.")
         return {
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
             "value": "mean",

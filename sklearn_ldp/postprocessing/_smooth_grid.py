@@ -246,7 +246,7 @@ def _spiky(
         else:
             low = np.log(factor)
     gain = float(np.sum(logs))
-    # What is missing belongs to cells in proportion to how uncertain they are.
+    # The difference to the sum 1 is divided among the cells in proportion to their variances.
     means = means + squares * (1 - means.sum()) / max(float(squares.sum()), _TINY)
     means = norm_sub(means.ravel()).reshape(means.shape)
     return means, gain, factor * center, squares

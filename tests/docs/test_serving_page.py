@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from serving import end, patience, post
+from serving import end, get, patience, post
 
 from sklearn_ldp import best_oracle
 from sklearn_ldp.__main__ import main
@@ -33,6 +33,8 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     listed = ["Chrome", "Safari", "Firefox"]
     Path("domain.txt").write_text("\n".join(listed) + "\n")
     demo, serve, aggregate, estimate = commands()
+    vote, load = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    names = {}
     assert demo == ["serve", "--demo"]  # tests/serve/test_serve.py runs it
     argv = [sys.executable, "-m", "sklearn_ldp", *serve, "--port", "0"]
     process = subprocess.Popen(
@@ -44,27 +46,30 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     )
     try:
         port = int(process.stdout.readline().split("/ asks")[0].rpartition(":")[2])
+        assert json.loads(get(port, "/estimate.json")[2])["n_samples"] == 0
+        exec(compile(vote.replace(":8000/", f":{port}/"), "serving.md", "exec"), names)
+        shown = json.loads(get(port, "/estimate.json")[2])
+        assert shown["n_samples"] == 50  # the page says: 50 by default
+        assert "all looks" in shown["interval"]
         oracle = best_oracle(1.0, listed)
         reports = oracle.privatize(["Chrome"] * 900 + ["Safari"] * 100).tolist()
         body = {"configuration": oracle.protocol("may").configuration, "reports": reports}
         assert post(port, {**body, "nonce": secrets.token_hex(16)})[0] == 204
-        shown = json.loads(post(port, None, "/estimate.json", method="GET")[2])
-        assert shown["n_samples"] == 1000
     finally:
         code, _ = end(process)
     assert code == 130  # ended by Ctrl-C
     assert patience(lambda: list(Path("reports").glob("*.jsonl")))
     assert main(aggregate) == 0
     assert main(estimate) == 0
-    assert "reports: 1000" in capsys.readouterr().out
+    assert "reports: 1060" in capsys.readouterr().out
     page = Path("report.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "Chrome" in page
     assert Path("browsers.png").read_bytes().startswith(b"\x89PNG")
     Path("browsers.png").unlink()
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
-    names = {}
-    exec(compile(block, "serving.md", "exec"), names)
+    exec(compile(load, "serving.md", "exec"), names)
     assert names["table"]["category"].tolist() == listed
-    assert names["server"].n_samples == 1000
+    assert names["server"].n_samples == 1060
+    widths = [row["high"] - row["low"] for row in names["rows_at_all_times"]]
+    assert (widths > names["table"]["high"] - names["table"]["low"]).all()
     assert Path("browsers.png").read_bytes().startswith(b"\x89PNG")

@@ -201,9 +201,9 @@ def test_reports_are_about_the_population_unless_told_otherwise():
     assert users["low"].tolist() == pytest.approx(
         estimate.confidence_interval(0.95, simultaneous=True).low[0].tolist()
     )
-    assert "those who reported" in estimate.report(of="users").description["of"]
+    assert "users who reported" in estimate.report(of="users").description["of"]
     grr = ldp.GRR(1.0, categories=["no", "yes"]).aggregate([0, 1] * 9).estimate_  # negative control
-    assert "those who reported" in grr.report().description["of"]
+    assert "users who reported" in grr.report().description["of"]
     with pytest.raises(ValueError, match="Argument of must be"):
         estimate.summary(of="all")
 
@@ -382,7 +382,7 @@ def test_unknown_noise_has_intervals_of_single_categories():
     single = estimate.confidence_interval(0.95)
     np.testing.assert_array_equal(frame["low"], single.low[0])
     found = estimate.describe()
-    assert any("presumes that the noise is normal" in text for text in found["may_not_be_said"])
+    assert any("assumes that the noise is normal" in text for text in found["may_not_be_said"])
     assert found["may_be_said"] == []
     assert "each category" in estimate.plot().ax_.get_ylabel()
     for ask in (

@@ -80,7 +80,7 @@ class PostedHeader(Header):
     """
 
     place: str = ""  # digest of the path or address of their file; empty if there is no file
-    # The ids that the file had when its number of lines was that of a batch in the ledger.
+    # Earlier ids of the file, from the moments when it had as many lines as a batch in the ledger.
     prefixes: tuple[str, ...] = ()
 
     @property

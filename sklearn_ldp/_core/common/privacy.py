@@ -117,9 +117,11 @@ def warn_of_learned(
     """
     if random_state is not None:
         return
+    other_columns = "leave out the other columns, " * (parameter == "domains")
     text = (
         f"{name} learns {part} from the raw values, which reveals the values that occur. Declare "
-        f"public values in {parameter}=, or set random_state if this is a simulation."
+        f"public values in {parameter}=, {other_columns}or set random_state if this is a "
+        "simulation."
     )
     if is_repeated:
         warn_once(text, PrivacyWarning, f"{name} learns {part}, cloned")

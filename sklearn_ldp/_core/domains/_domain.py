@@ -486,9 +486,9 @@ class Domain(Uncached, tag="domain"):
         d = max(len(array) for array in lists)
         if n >= _MANY_USERS and d > _NEARLY_EVERY * n:
             warnings.warn(
-                f'{name} with categories="auto" found {d} distinct values among {n} users, which '
-                "are too many categories to estimate their frequencies. Use bins for continuous "
-                "values (Domain.bins), or declare fewer categories in categories=.",
+                f"{name} found {d} distinct values among {n} users, which are too many categories "
+                "to estimate their frequencies. Declare bins for continuous values (Domain.bins), "
+                "declare fewer categories, or leave out a column that identifies users.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -577,9 +577,8 @@ class Domain(Uncached, tag="domain"):
         """Return the sentences about clipped numbers that a page with the estimate must contain."""
         bins = [factor for factor in self._factors if isinstance(factor, BinList) and factor.clip]
         return tuple(
-            f"Statements about numbers outside of {factor.shown_bounds}: these numbers were "
-            "clipped and count in the first and the last bin. Means, standard deviations and outer "
-            "quantiles refer to clipped values."
+            f"Numbers outside of {factor.shown_bounds} were clipped and count in the first and the "
+            "last bin. Means, standard deviations and outer quantiles refer to clipped values."
             for factor in bins
         )
 

@@ -86,13 +86,12 @@ class Collected(Uncached):
         seed = self.parameters["random_state"]
         epsilon = self.protocol.epsilon
         is_true_by_text = {
-            "That the domain was public: it was learned from the users' values, which leaks the "
-            "values that occur.": self.is_learned,
-            "That the reports protect users: the oracle has a seed, which is for simulations.": seed
-            is not None,
-            f"That the reports protect users: no report does at epsilon = {epsilon:g}.": (
-                epsilon > HARDLY_ANY
+            "The domain was learned from the users' values, which reveals the values that occur.": (
+                self.is_learned
             ),
+            "The reports do not protect users, because the oracle has a seed. A seed is for "
+            "simulations.": seed is not None,
+            f"The reports do not protect users at epsilon = {epsilon:g}.": epsilon > HARDLY_ANY,
         }
         return tuple(text for text, is_true in is_true_by_text.items() if is_true)
 

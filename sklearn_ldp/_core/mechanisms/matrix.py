@@ -62,7 +62,7 @@ class MatrixChannel(NumberReports, LinearMechanism, tag="matrix-channel"):
                 "The integers of a MatrixChannel must be a matrix of positive uint64 numbers, and "
                 "each column must sum to 2**64. Save the estimate again."
             )
-        vars(self).pop("_key", None)  # or it would become what this process takes for an oracle's
+        vars(self).pop("_key", None)  # otherwise the process could reuse this channel for an oracle
         MatrixChannel.__init__(self, integers)
 
     def settle(self, oracle: Any, domain: Any) -> bool:

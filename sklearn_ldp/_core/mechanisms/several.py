@@ -539,7 +539,7 @@ class SampledQuestions(Mechanism, tag="several"):
         small = [mechanism.for_enumeration() for mechanism in self.mechanisms]
         return SampledQuestions(small, self.shares, self.views)
 
-    # -- what to expect -----------------------------------------------------------------------
+    # -- expected values ----------------------------------------------------------------------
     def draw_sizes(self, n_samples: int, n_repeats: int, rng: np.random.Generator) -> np.ndarray:
         """Draw how many users answer each question, in simulated collections.
 

@@ -155,7 +155,7 @@ def _means(
     log_prior = np.where(places > 0, (alpha - 1) * np.log(np.maximum(places, 1)), at_zero)
     away = places - centre[:, None] / step
     density, log_total = _tilted(log_prior + log, away)
-    # What is beyond so many standard deviations of the sum is negligible.
+    # Values beyond so many standard deviations of the sum are negligible.
     n = next_fast_len(int(min(d, 2 * np.sqrt(d)) * width), real=True)
     waves, moments = rfft(density, n), rfft(density * away, n)
     ones = np.ones_like(waves[:, :1])

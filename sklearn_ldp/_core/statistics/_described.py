@@ -37,18 +37,18 @@ _FEW = 3  # names in a sentence without a heading
 _WIDE = 0.8  # width of an interval within [0, 1]; if all are as wide, the estimate is useless
 _HONEST = 0.9999  # proportion of honest collections that do not look dishonest
 _ORDINALS = {1: "the most frequent", 2: "the second most frequent", 3: "the third most frequent"}
-_USERS = "those who reported, and no one else"
-POPULATION = "the population that the users are a random sample of"
-_POPULATIONS = "the populations that the users are random samples of"
+_USERS = "the users who reported, and no one else"
+POPULATION = "the population from which the users are a random sample"
+_POPULATIONS = "the populations from which the users are random samples"
 _ABOUT = {  # keys: whether it is about the population, and whether groups have weights
     (False, False): _USERS,
-    (False, True): "those who reported, each group by its weight",
+    (False, True): "the users who reported, each group by its weight",
     (True, False): POPULATION,
     (True, True): "the population, by weights: the users of each group are a random sample of it",
 }
 _TOO_FEW = (
     "There are too few users for any statement at this epsilon, because each interval covers "
-    "nearly all from 0 to 100 %. Ask more users, or choose a larger epsilon."
+    "almost the whole range from 0 to 100 %. Ask more users, or choose a larger epsilon."
 )
 
 
@@ -149,9 +149,8 @@ def _cut_sets(estimate: Any) -> list[str]:
     """
     n_items = getattr(estimate.domain, "max_items", None)
     sentence = (
-        f"How large the shares are if some users have more than {n_items} items (max_items): "
-        "their reports leave out the rest, so the shares are too small, and the intervals do not "
-        "account for that."
+        f"If some users have more than {n_items} items (max_items), the shares are too small, "
+        "because the reports omit the other items. The intervals do not account for this."
     )
     return [] if n_items is None else [sentence]
 
@@ -211,7 +210,7 @@ def _difference_part(
     may_not_be_said = []
     if n_open := int(np.sum((low <= 0) & (high >= 0))):
         may_not_be_said.append(
-            f"Whether and where {n_open} of {len(names)} categories changed: their intervals "
+            f"{n_open} of {len(names)} categories may not have changed, because their intervals "
             "contain 0."
         )
     may_not_be_said += _cut_sets(difference.one)
@@ -361,8 +360,8 @@ def _certain(
             sentences.append(f"{name} is between {' and '.join(number_texts(pair, 4, ends))}.")
     elif n := int(np.sum(low > 0)):
         d = len(labels)
-        which = "all" if n == d else f"{n:,} of the"
-        sentences.append(f"Shares are above 0 for {which} {d:,} categories: see their intervals.")
+        which = "All" if n == d else f"{n:,} of the"
+        sentences.append(f"{which} {d:,} categories have a share above 0.")
     confidence = f"{100 * stated_level:g} % confidence"
     confidence += "" if at_all_times is False else ", at all looks"
     return [f"{sentence[:-1]} ({confidence})." for sentence in sentences]
@@ -389,7 +388,7 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
             sentences.append(f"{names[0]} is {_ORDINALS.get(stop, f'number {stop:,}')}.")
         elif size <= _MOST_NAMES:
             listed = ", ".join(names)
-            sentences.append(f"Ranks {start + 1:,} to {stop:,} are of {listed}, in any order.")
+            sentences.append(f"Ranks {start + 1:,} to {stop:,} belong to {listed}, in any order.")
         else:
             ends = zip(names[:3], low[members].tolist(), high[members].tolist(), strict=False)
             sentences += [
@@ -403,7 +402,7 @@ def _rank_sentences(raw: Any, level: float, labels: np.ndarray) -> list[str]:
     is_first = low == 1
     if 1 < is_first.sum() < len(order):
         listed = _listed(labels.tolist(), is_first)
-        sentences.insert(0, f"The most frequent is one of {listed}.")
+        sentences.insert(0, f"The most frequent category is one of {listed}.")
     return sentences
 
 
@@ -419,24 +418,23 @@ def _uncertain(
     names = ", ".join(estimate.postprocessors)
     if not estimate.is_raw and estimate.states_errors:
         sentences += [
-            f"Which ranks or quartiles {names} gives: the sentences above are about the raw "
-            "values.",
-            "That the intervals of all rows are simultaneous: they are simultaneous within each "
-            "row. A category that moves much more than others is outside of its interval more "
-            "often than stated (in simulations in a third of the rows, including the first and "
-            "the last rows). In series of at most a dozen rows with two categories, the coverage "
-            "of single 95 % intervals was at least 90 %.",
+            f"The supported statements are about the raw values, not about the result of {names}.",
+            "The intervals are simultaneous within each row, but not over all rows. A category "
+            "that changes much more than others is outside of its interval more often than stated "
+            "(in simulations in a third of the rows, including the first and the last rows). In "
+            "series of at most a dozen rows with two categories, the coverage of single 95 % "
+            "intervals was at least 90 %.",
         ]
     elif not estimate.is_raw:
         sentences.append(
-            f"How far the values shown are from the truth: {names} made them from the raw "
-            "estimates. Intervals and sentences are about the raw estimates; the values shown lie "
-            "inside or near the intervals."
+            f"The error of the shown values is unknown, because {names} computed them from the "
+            "raw estimates. Intervals and statements are about the raw estimates; the shown values "
+            "lie inside or near the intervals."
         )
     if raw.noise.presumes_normal:
         sentences.append(
-            "That all intervals contain the truth: only the standard deviation of the noise is "
-            "known. Each interval presumes that the noise is normal."
+            "The level of the intervals is approximate, because only the standard deviation of "
+            "the noise is known. Each interval assumes that the noise is normal."
         )
     sentences += _dishonest(raw, raw.noise)
     answers = np.clip(estimate.answer()[0], 0, 1)
@@ -450,8 +448,8 @@ def _uncertain(
     if is_open.any() and getattr(raw.domain, "ends", None) is None:
         which, intervals_begin = _open_categories(labels, is_open)
         sentences.append(
-            f"Whether any user has {which}: {intervals_begin} at 0. More users or a larger epsilon "
-            "would show it."
+            f"It is unknown whether any user has {which}, because {intervals_begin} at 0. More "
+            "users or a larger epsilon would show it."
         )
     return sentences
 
