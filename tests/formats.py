@@ -57,6 +57,7 @@ DOMAINS = {"smokes": ["no", "yes"], "visits": 4}
 USERS = COLORS * 10
 PEOPLE = np.array([[("no", "yes")[i % 2], i % 4] for i in range(40)], dtype=object)
 
+GRID = Domain.grid(Domain.bins(4, bounds=(0, 8)), Domain.bins(2, bounds=(-4, 0)))
 ORACLES = {
     "grr": GRR(2.0, categories=COLORS),
     "sue": SUE(1.0, categories=COLORS),
@@ -71,12 +72,14 @@ ORACLES = {
     # Of a size whose channel the package carries: others are computed, and NumPy 2.4 and 2.5 make
     # two channels of them, whose reports are refused by one another.
     "range": RangeOracle(1.0, categories=16),
+    "grid": RangeOracle(1.0, categories=GRID),
     "mean": LocalMean(1.0, bounds=(0, 100)),
     "strings": StringOracle(6.0, alphabet="ab", max_length=2, n_found=2, expected_n_users=400),
     "columns": ColumnOracle(2.0, domains=DOMAINS, oracle={"visits": OUE()}),
     "pairs": MarginalOracle(2.0, domains=DOMAINS),
 }
 VALUES = {"mean": [20.0, 80.0] * 20, "strings": ["ab", "aa"] * 20}
+VALUES["grid"] = [(i % 8 + 0.5, -(i % 4) - 0.5) for i in range(40)]
 VALUES |= {"range": [i % 16 for i in range(40)], "columns": PEOPLE, "pairs": PEOPLE}
 FORMATS = ["jsonl", "arrows", "parquet"]
 
@@ -96,6 +99,7 @@ def estimates():
         "mean": raw["mean"].fit([20.0, 80.0] * 20).estimate_,
         "bins": OUE(1.0, categories=bins, random_state=0).fit_transform([1, 2, None] * 20),
         "strings": strings.fit_transform(["ab", "aa"] * 300),
+        "grid": ORACLES["grid"].set_params(random_state=0).fit_transform(VALUES["grid"]),
         "groups": estimate_by_group(GRR(1.0, categories=2, random_state=0), [0, 1] * 9, [0] * 18),
         "columns": ORACLES["columns"].set_params(random_state=0).fit_transform(PEOPLE),
         "tables": tables,

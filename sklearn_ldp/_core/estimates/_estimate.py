@@ -50,7 +50,7 @@ from ..statistics import (
     table_intervals,
 )
 from ._checks import check_estimate
-from ._counts import noise_of_counts, warn_of_suppressed
+from ._counts import noise_of_counts, refuse_texts, warn_of_suppressed
 
 OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
 _LEVEL = 0.95  # level of the intervals in the representation for notebooks
@@ -292,7 +292,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
                 "column as counts=, and the column of categories as categories=."
             )
-        array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        is_numeric = as_numbers(plain, kinds="iuf").size > 0
+        if not is_numeric:
+            refuse_texts(plain)
+        array = np.atleast_2d(np.asarray(plain if is_numeric else []))
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(

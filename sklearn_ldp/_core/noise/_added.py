@@ -88,9 +88,13 @@ class AddedNoise(Tagged, tag="added-noise"):
         """
         if not self.is_normalized:
             return np.broadcast_to(self.std**2, np.shape(frequencies))
-        with_total = self._with_total
-        own = self.std**2 - 2 * frequencies * with_total
-        return own + frequencies**2 * with_total.sum()
+        own = self.std**2 - 2 * frequencies * self._with_total
+        return own + frequencies**2 * self.variance_of_total
+
+    @property
+    def variance_of_total(self) -> float:
+        """The variance of the sum of the noise of all counts."""
+        return float(self._with_total.sum())
 
     @property
     def _with_total(self) -> np.ndarray:
@@ -112,7 +116,7 @@ class AddedNoise(Tagged, tag="added-noise"):
             # The error of a proportion is `e_i - f_i sum(e)`, where e are the errors of counts.
             with_total = self._with_total
             columns = np.column_stack([columns, frequencies, with_total])
-            own = np.array([[with_total.sum(), -1.0], [-1.0, 0.0]])
+            own = np.array([[self.variance_of_total, -1.0], [-1.0, 0.0]])
             n_own = len(weights)
             weights = np.block([[weights, np.zeros((n_own, 2))], [np.zeros((2, n_own)), own]])
         return of_columns(diagonal, columns, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, starmap
@@ -41,6 +42,9 @@ from ._intervals import (
 from ._statements import at_level, check_level, check_of, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
+# Standard deviations from which two totals are different. Chosen by hand: equal totals with Laplace
+# noise differ by more in less than 1 of 200 pairs.
+_DIFFERENT_TOTALS = 4.0
 _RARE = 1e-8  # probability that collections of different users have the same tallies
 
 
@@ -106,6 +110,17 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     drawn_by: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
+        self._check()
+        if self._excess_of_totals() > _DIFFERENT_TOTALS:
+            warnings.warn(
+                "The totals of the two releases of noisy counts differ by clearly more than their "
+                "noise, so a difference of proportions is no difference of counts. To compare "
+                "counts, pass one fixed number as n_samples= of both releases in from_counts.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _check(self) -> None:
         check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
             raise ValueError(
@@ -114,8 +129,21 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 "compare, as in estimate[0]."
             )
 
+    def _excess_of_totals(self) -> float:
+        """Return the largest difference of two noisy totals, in standard deviations of its noise.
+
+        It is 0 unless both estimates consist of proportions of noisy totals.
+        """
+        noises: list[Any] = [self.one.noise, self.other.noise]
+        laws = [noise.terms[0].law for noise in noises if len(noise.terms) == 1]
+        if len(laws) < 2 or not all(getattr(law, "is_normalized", False) for law in laws):
+            return 0.0
+        variances = [law.variance_of_total for law in laws]
+        difference = np.subtract(*(np.asarray(noise.n_samples, dtype=float) for noise in noises))
+        return float(np.max(np.abs(difference), initial=0) / np.sqrt(np.sum(variances)))
+
     def __check_state__(self) -> int:
-        self.__post_init__()
+        self._check()
         return self.one.values.nbytes + self.other.values.nbytes
 
     @property
@@ -154,7 +182,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
         sizes = [np.sum(e.noise.n_samples) for e in (self.one, self.other)]  # type: ignore[union-attr]
-        users = f"{sizes[0]:,} against {counted(sizes[1], 'user')}"
+        users = f"{round(sizes[0], 1):,} against {counted(sizes[1], 'user')}"
         users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 
