@@ -272,8 +272,8 @@ class MapDisplay(EstimateDisplay):
 
     def _draw_margins(self, ax: Any, x_ends: np.ndarray, y_ends: np.ndarray) -> None:
         """Draw the distribution of the first number above the map, and of the second beside it."""
-        top = ax.inset_axes((0, 1.03, 1, 0.2), sharex=ax)
-        side = ax.inset_axes((1.03, 0, 0.2, 1), sharey=ax)
+        top = ax.inset_axes((0, 1.06, 1, 0.2), sharex=ax)
+        side = ax.inset_axes((1.06, 0, 0.2, 1), sharey=ax)
         self.margins_ = [top, side]
         top.tick_params(labelbottom=False)
         side.tick_params(labelleft=False)
