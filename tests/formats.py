@@ -55,9 +55,9 @@ KEY = bytes(range(32))
 COLORS = ["red", "green", "blue", "grey"]
 DOMAINS = {"smokes": ["no", "yes"], "visits": 4}
 USERS = COLORS * 10
-PLACES = Domain.bins(4, bounds=(0, 4))
 PEOPLE = np.array([[("no", "yes")[i % 2], i % 4] for i in range(40)], dtype=object)
 
+GRID = Domain.grid(Domain.bins(4, bounds=(0, 8)), Domain.bins(2, bounds=(-4, 0)))
 ORACLES = {
     "grr": GRR(2.0, categories=COLORS),
     "sue": SUE(1.0, categories=COLORS),
@@ -72,14 +72,14 @@ ORACLES = {
     # Of a size whose channel the package carries: others are computed, and NumPy 2.4 and 2.5 make
     # two channels of them, whose reports are refused by one another.
     "range": RangeOracle(1.0, categories=16),
-    "grid": RangeOracle(1.0, categories=Domain.grid(PLACES, PLACES)),
+    "grid": RangeOracle(1.0, categories=GRID),
     "mean": LocalMean(1.0, bounds=(0, 100)),
     "strings": StringOracle(6.0, alphabet="ab", max_length=2, n_found=2, expected_n_users=400),
     "columns": ColumnOracle(2.0, domains=DOMAINS, oracle={"visits": OUE()}),
     "pairs": MarginalOracle(2.0, domains=DOMAINS),
 }
 VALUES = {"mean": [20.0, 80.0] * 20, "strings": ["ab", "aa"] * 20}
-VALUES |= {"grid": np.array([[i % 4, i % 3] for i in range(40)]) + 0.5}
+VALUES["grid"] = [(i % 8 + 0.5, -(i % 4) - 0.5) for i in range(40)]
 VALUES |= {"range": [i % 16 for i in range(40)], "columns": PEOPLE, "pairs": PEOPLE}
 FORMATS = ["jsonl", "arrows", "parquet"]
 

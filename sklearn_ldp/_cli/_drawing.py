@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .._core.common.files import make_folder
+from .._core.domains import has_cells
+from .._core.estimates import FrequencyEstimate
+from .._core.statistics import quartiles
 
 
 def check_matplotlib() -> None:
@@ -18,22 +21,32 @@ def check_matplotlib() -> None:
         )
 
 
-def draw(estimate: Any, path: Path, level: float, *, by_frequency: bool, title: str) -> None:
+def draw(
+    estimate: Any,
+    path: Path,
+    level: float,
+    *,
+    by_frequency: bool,
+    title: str,
+    axis_names: Sequence[str] | None = None,
+) -> None:
     """Write a plot of an estimate to a file. The suffix of the path selects the format.
 
     by_frequency: whether the most frequent categories come first, unless they are bins.
+    axis_names: for a map, the names of its axes.
     """
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
-    from ..inspection import FrequencyDisplay
-
     mpl.use("agg")  # a backend that needs no screen
-    displays = _displays(estimate.plot(level=level))
-    if by_frequency and all(isinstance(display, FrequencyDisplay) for display in displays):
-        plt.close(displays[0].figure_)
-        displays = _displays(estimate.plot(level=level, order="frequency"))
-    figure = displays[0].figure_
+    options: dict[str, Any] = {"level": level}
+    if by_frequency and _has_bars(estimate):
+        options["order"] = "frequency"
+    if axis_names is not None and isinstance(estimate, FrequencyEstimate) and len(estimate) == 1:
+        options["names"] = axis_names
+    drawn = estimate.plot(**options)
+    display = next(iter(drawn.values())) if isinstance(drawn, Mapping) else drawn
+    figure = display.figure_
     if title:
         figure.suptitle(title)
     make_folder(path)
@@ -41,6 +54,17 @@ def draw(estimate: Any, path: Path, level: float, *, by_frequency: bool, title: 
     plt.close(figure)
 
 
-def _displays(drawn: Any) -> list[Any]:
-    """Return the displays that the method `plot` of an estimate or of a set returned."""
-    return list(drawn.values()) if isinstance(drawn, Mapping) else [drawn]
+def _has_bars(estimate: Any) -> bool:
+    """Return whether plots show categories whose order may change: no change, trend or map.
+
+    A single column of bins is a curve. In a set of several columns, its bins are bars.
+    """
+    if isinstance(estimate, Mapping):
+        return not any(has_cells(part.domain) for part in estimate.values())
+    is_several = len(estimate) > 1
+    return (
+        isinstance(estimate, FrequencyEstimate)
+        and not is_several
+        and not has_cells(estimate.domain)
+        and not quartiles(estimate)
+    )

@@ -276,12 +276,14 @@ def run(arguments: argparse.Namespace) -> None:
         make_folder(arguments.html)
         estimate.report(arguments.level, question=arguments.question).save(arguments.html)
     if arguments.plot is not None:
+        grid = read_grid(arguments.categories)
         draw(
             estimate,
             arguments.plot,
             arguments.level,
             by_frequency=arguments.sort == "frequency",
             title=arguments.question,
+            axis_names=None if grid is None else list(grid),
         )
     if not has_domain(arguments):
         say(

@@ -857,6 +857,11 @@ def between(pairs: ArrayLike, *, spread: str = "any") -> QuerySet:
     """
     array = as_numbers(pairs)
     check_spread(spread, "between")
+    if np.isnan(array).any() or None in np.ravel(np.asarray(pairs, dtype=object)).tolist():
+        raise ValueError(
+            f"between got a missing start or stop in {pairs!r:.80}. Pass -np.inf as the start or "
+            "np.inf as the stop of a range with an open end, as in [(65, np.inf)]."
+        )
     if array.ndim == 3 and array.shape[1:] == (2, 2) and len(array):
         names = _joined(*map(_names_of_ranges, array.swapaxes(0, 1)))
         return _Rectangles(None, spread, names, f"between({len(array)} rectangles)", array)

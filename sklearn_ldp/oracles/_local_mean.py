@@ -130,8 +130,8 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
         more = {"standard_error": self.standard_error, "n_samples": self.n_samples}
         return names, self.mean, more
 
-    def _variance_of_difference(self, i, j):
-        return self.population_error[i] ** 2 + self.population_error[j] ** 2
+    def _errors_of_difference(self, i, j):
+        return [(self.population_error[k], self.n_samples[k]) for k in (i, j)]
 
     def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
         check_level(level)

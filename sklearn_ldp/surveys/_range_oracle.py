@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -505,9 +506,8 @@ class GridChannel(TreeChannel, tag="grid-channel"):
         """
         (left, x_constant), (right, y_constant) = map(nested_waves, self._shape)
         total = np.zeros(self._shape)
-        for (x_width, y_width), precision in zip(self._widths, self._precisions, strict=True):
-            seen = np.outer(x_constant >= x_width, y_constant >= y_width)
-            total += precision * x_width * y_width * seen
+        for widths, precision in zip(self._widths.tolist(), self._precisions, strict=True):
+            total += precision * _information(x_constant, y_constant, *widths)
         return left, right, total
 
     def _fitted(self, levels: Sequence[Any], total: float) -> np.ndarray:
@@ -533,6 +533,18 @@ class GridChannel(TreeChannel, tag="grid-channel"):
         variances = 1 / precision
         variances[0, 0] = 0.0  # of the whole, which is known
         return float(_squares_of_ranges(left) @ variances @ _squares_of_ranges(right))
+
+
+def _information(
+    x_constant: ArrayLike, y_constant: ArrayLike, x_width: int, y_width: int
+) -> np.ndarray:
+    """Return how much a level with blocks of this size informs about products of waves.
+
+    x_constant, y_constant: the widths of the ranges on which the waves of each axis are constant.
+    Returns: multiples of the precision of a block, of shape (n_x, n_y).
+    """
+    is_seen = np.outer(np.asarray(x_constant) >= x_width, np.asarray(y_constant) >= y_width)
+    return x_width * y_width * is_seen
 
 
 def _squares_of_ranges(basis: np.ndarray) -> np.ndarray:
@@ -586,8 +598,7 @@ class _GridQuestions:
         precisions = []
         for x, y in self.widths:
             channel = grid_channel(epsilon, shape, [(x, y)], [1.0])
-            seen = np.outer(np.array(x_widths) >= x, np.array(y_widths) >= y)
-            precisions.append(channel._precisions[0] * x * y * seen)
+            precisions.append(channel._precisions[0] * _information(x_widths, y_widths, x, y))
         self._precisions = np.array(precisions)
 
     def gains(self, shares: np.ndarray) -> np.ndarray:

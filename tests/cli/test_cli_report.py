@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_cli import said
 
-from sklearn_ldp import GRR, OLH, Domain
+from sklearn_ldp import GRR, OLH, Domain, FrequencyEstimate
 from sklearn_ldp.__main__ import main
 from sklearn_ldp.collection import write_reports
 
@@ -115,15 +115,21 @@ def test_a_plot_of_a_checkpoint(suffix, folder):
     assert (folder / "out" / f"colors.{suffix}").read_bytes().startswith(begin)
 
 
-def test_a_plot_has_the_order_and_the_title_of_the_options(folder):
+def test_a_plot_has_the_order_and_the_title_of_the_options(folder, monkeypatch):
     mpl = pytest.importorskip("matplotlib")
     (folder / "values.txt").write_text("red\n" * 100 + "green\n" * 900)
     (folder / "domain.txt").write_text("red\ngreen\n")
     command = "estimate values.txt --categories domain.txt --epsilon 5 --seed 0 --plot"
+    drawn = []
+    plot = FrequencyEstimate.plot
+    monkeypatch.setattr(
+        FrequencyEstimate, "plot", lambda self, **kw: drawn.append(kw) or plot(self, **kw)
+    )
     with mpl.rc_context({"svg.fonttype": "none"}):
         assert main([*command.split(), "a.svg"]) == 0
         options = ["--sort", "frequency", "--question", "Which color?"]
         assert main([*command.split(), "b.svg", *options]) == 0
+    assert len(drawn) == 2  # one picture of each command
     plain, sorted_plot = ((folder / name).read_text() for name in ("a.svg", "b.svg"))
     assert plain.index(">red<") < plain.index(">green<")
     assert sorted_plot.index(">green<") < sorted_plot.index(">red<")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from estimators import slow_but
 
-from sklearn_ldp import GRR, OLH, OUE, SubsetSelection
+from sklearn_ldp import GRR, OLH, OUE, Domain, RangeOracle, SubsetSelection
 from sklearn_ldp._core.aggregation._ledger import N_LINES, CopyRule, lines_of
 from sklearn_ldp._core.mechanisms import configuration_difference
 from sklearn_ldp.collection import (
@@ -31,6 +31,7 @@ from sklearn_ldp.collection import (
 
 YES_NO = GRR(1.0, categories=2)
 SEEDS = OLH(1.0, categories=4, hash_family="mixing")
+PLACES = RangeOracle(1.0, categories=Domain.grid(*[Domain.bins(4, bounds=(-0.5, 3.5))] * 2))
 KEY = bytes(range(32))
 
 
@@ -43,7 +44,10 @@ def posted(oracle, reports, **changes):
 
 
 def drawn(oracle, n):
-    return posted(oracle, oracle.privatize(np.arange(n) % 2))
+    values = np.arange(n) % 2
+    if oracle is PLACES:
+        values = np.column_stack([values + 0.25, values])
+    return posted(oracle, oracle.privatize(values))
 
 
 def stored(path, lines):
@@ -256,7 +260,7 @@ def test_the_id_of_posted_lines_does_not_depend_on_their_order(tmp_path):
     assert "place" not in describe_reports(tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize("oracle", [YES_NO, SEEDS], ids=str)
+@pytest.mark.parametrize("oracle", [YES_NO, SEEDS, PLACES], ids=str)
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_posted_file_that_grows_counts_once(oracle, is_cut, tmp_path):
     """It counted 100, 300 and 600 for a truth of 300; and 150, then 450, for a cut one."""
@@ -281,7 +285,7 @@ def test_a_posted_file_that_grows_counts_once(oracle, is_cut, tmp_path):
         assert Aggregator.load(state, oracle).n_samples == 600
 
 
-@pytest.mark.parametrize("oracle", [YES_NO, SEEDS], ids=str)
+@pytest.mark.parametrize("oracle", [YES_NO, SEEDS, PLACES], ids=str)
 def test_tallies_of_a_posted_file_that_grows_count_once(oracle, tmp_path):
     """Workers read it without the ledger: 100, 300 and 600 were counted for a truth of 300."""
     lines, path = drawn(oracle, 300), tmp_path / "a.jsonl"

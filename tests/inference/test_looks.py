@@ -1,5 +1,7 @@
 """Intervals whose level is valid for all looks at a growing collection."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -151,6 +153,10 @@ def test_means_of_all_looks_are_wider_ordinary_ones():
     low, high = means.confidence_interval(0.95, at_all_times=500)
     critical = np.array([critical_of_look(0.95, n, 500) for n in (300, 900)])
     np.testing.assert_allclose(high - low, 2 * critical * means.standard_error)
+    np.testing.assert_allclose(means.to_frame(at_all_times=500)[["low", "high"]].T, [low, high])
+    change = means.difference("few", "many", at_all_times=500)
+    critical = np.array([critical_of_look(0.975, n, 500) for n in (300, 900)])
+    assert (change.high - change.low) / 2 == pytest.approx(critical @ means.population_error)
     oracle.fit(values)
     low, high = oracle.confidence_interval(0.95, of="population", at_all_times=True)
     expected = critical_of_look(0.95, 1_200, 1_000) * oracle.estimate_.population_error[0]
@@ -164,5 +170,9 @@ def test_means_by_answer_of_all_looks_are_ordinary_ones_of_a_larger_level():
     wide = means.confidence_interval(0.95, at_all_times=500)
     for pair in zip(wide, means.confidence_interval(level), strict=True):
         np.testing.assert_allclose(*pair)
-    with pytest.raises(ValueError, match="at_all_times must be True, False or an integer >= 1"):
-        means.confidence_interval(at_all_times=-1)
+    change = means.difference("no", "yes", at_all_times=500)
+    half_width = critical_of_look(0.95, 2_000, 500) * change.standard_error
+    assert change.high - change.value == pytest.approx(half_width)
+    for method in (means.confidence_interval, partial(means.difference, "no", "yes")):
+        with pytest.raises(ValueError, match="at_all_times must be True, False or an integer >="):
+            method(at_all_times=-1)

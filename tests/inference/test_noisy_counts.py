@@ -1,5 +1,7 @@
 """Counts to which another system added noise of a known distribution."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -286,20 +288,37 @@ def test_an_unknown_number_of_users_needs_a_distribution():
         FrequencyEstimate.from_counts([5.0, 6.0], n_samples=None, std=1.0)
 
 
-def test_a_difference_of_proportions_warns_if_the_totals_differ():
-    first, same, more = (
-        release(n=None, counts={"a": 512.3 + extra, "b": 301.0}) for extra in (0, 50, 100)
-    )
-    assert "813 users" in repr(first)
-    same - first  # 3.5 standard deviations of the difference of the totals
-    with pytest.warns(UserWarning, match="compares their proportions, .* 913 and 813 differ"):
-        more - first
-    release(counts={"a": 600.0}) - release(counts={"a": 500.0})  # with a number of users
+@pytest.mark.parametrize("counts", [["512", "301.5"], {"a": 5.0, "b": "1,234"}])
+def test_counts_as_texts_are_refused_with_the_remedy(counts):
+    with pytest.raises(ValueError, match="got the text '(512|1,234)'. Convert the counts first"):
+        release(counts=counts)
 
 
-def test_counts_that_are_text_are_refused():
-    with pytest.raises(ValueError, match="got text such as '1,000'. Convert the counts"):
-        release(counts={"a": 512, "b": "1,000"})
+def test_a_noisy_total_is_printed_without_errors_of_floats():
+    counts = [1148.6, 1148.6000000000003]
+    estimate = release(counts=counts, n=None)
+    assert repr(estimate).startswith("FrequencyEstimate of 2 categories, 2,297.2 users, ")
+    assert "2,297.2 against 2,297.2 users" in repr(estimate - release(counts=counts, n=None))
+
+
+@pytest.mark.parametrize(
+    ("n", "more", "warns"),
+    [(None, 80.0, True), (None, 20.0, False), (N, 80.0, False)],
+    ids=["other totals", "within the noise", "shares of a fixed number"],
+)
+def test_a_difference_of_shares_of_different_totals_is_warned_of(n, more, warns, tmp_path):
+    """The standard deviation of the difference of the totals is sqrt(2 * 4) * 10 = 28."""
+    last = release(counts=[500.0, 300.0, 100.0, 100.0], n=n)
+    now = release(counts=[500.0 + 2 * more, 300.0, 100.0, 100.0], n=n)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        change = now - last
+        assert [w.filename for w in caught] == [__file__] * warns
+        change.save(tmp_path / "change.npz")
+        load_estimate(tmp_path / "change.npz")
+    assert ["To compare counts, pass one fixed number" in str(w.message) for w in caught] == [
+        True
+    ] * warns
 
 
 def test_suppressed_counts_are_left_out_with_a_warning():

@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_ldp import OLH, Domain, FrequencyEstimate, NoiseModel, SmoothMLE
@@ -33,6 +34,20 @@ def test_cells_are_in_the_units_of_the_numbers(estimate):
     assert display.ax_.get_ylim() == (-3.0, 3.0)
     display.figure_.canvas.draw()
     assert isinstance(estimate.plot(k=3), FrequencyDisplay)
+
+
+def test_axes_have_the_names_of_the_numbers(estimate):
+    def labels(display):
+        return display.ax_.get_xlabel(), display.ax_.get_ylabel()
+
+    assert labels(estimate.plot()) == ("x", "y")
+    assert labels(estimate.plot(names=("age", "income"))) == ("age", "income")
+    people = pd.DataFrame({"lon": [1.5, 2.0, 7.0] * 20, "lat": [0.5, -1.0, 2.0] * 20})
+    oracle = OLH(4.0, categories=GRID, random_state=0).fit(people)
+    assert labels(MapDisplay.from_estimator(oracle)) == ("lon", "lat")
+    _, ax = plt.subplots()
+    ax.set(xlabel="of the user")
+    assert labels(estimate.plot(ax=ax)) == ("of the user", "")
 
 
 def test_the_full_cell_alone_is_beyond_the_noise(estimate):

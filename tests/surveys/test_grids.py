@@ -282,6 +282,16 @@ def test_rectangles_in_units_of_the_numbers():
     np.testing.assert_array_equal(estimate.answer(rectangles(5)), estimate.answer(rectangles(5)))
 
 
+@pytest.mark.parametrize(
+    "ranges",
+    [[(65, None)], [(np.nan, 3)], [((0, 4), (3, None))]],
+    ids=["open", "missing", "open rectangle"],
+)
+def test_a_range_with_an_open_end_has_an_infinite_stop(ranges):
+    with pytest.raises(ValueError, match=r"Pass -np\.inf as the start or np\.inf as the stop"):
+        between(ranges)
+
+
 def test_what_rectangles_refuse():
     estimate = FrequencyEstimate([np.full(8, 1 / 8)], EAST)
     with pytest.raises(ValueError, match="the cells of a grid of two numbers"):

@@ -70,7 +70,13 @@ class EstimateDisplay(BaseDisplay):
         display
             The display, already drawn.
         """
-        return cls.from_estimate(estimate_of(estimator), **kwargs)
+        options = {**cls._options_of(estimator), **kwargs}
+        return cls.from_estimate(estimate_of(estimator), **options)
+
+    @classmethod
+    def _options_of(cls, estimator: Any) -> dict[str, Any]:
+        """Return parameters of `from_estimate` that the estimator determines."""
+        return {}
 
     @classmethod
     def _check(cls, estimate: Any, truth: Any, level: Any) -> None:

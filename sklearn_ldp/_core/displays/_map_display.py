@@ -41,6 +41,8 @@ class MapDisplay(EstimateDisplay):
         intervals (NaN if the noise is unknown). If None, no margins are drawn.
     areas : mapping of str to array-like of bool of shape (n_x, n_y), default=None
         Areas to outline: the name of each area in the legend, and its cells.
+    names : tuple of two str, default=None
+        The labels of the axes. If None, "x" and "y" in a new figure, and no change of other axes.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class MapDisplay(EstimateDisplay):
     level: float = 0.95
     margins: tuple[Any, Any] | None = None
     areas: Any = None
+    names: Any = None
 
     @classmethod
     def from_estimate(
@@ -97,6 +100,7 @@ class MapDisplay(EstimateDisplay):
         extent: tuple[float, float, float, float] | None = None,
         margins: bool | None = None,
         contours: ArrayLike = (),
+        names: Any = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> MapDisplay:
@@ -119,6 +123,9 @@ class MapDisplay(EstimateDisplay):
         contours : array-like of shape (n_contours,), default=()
             Shares of the estimate, such as 0.5. For each share, outline the smallest area that
             contains it, see :func:`~sklearn_ldp.queries.densest`.
+        names : tuple of two str, default=None
+            The labels of the axes, such as ``("longitude", "latitude")``. If None,
+            :meth:`from_estimator` uses the names of the columns that the estimator was fitted to.
         ax : matplotlib Axes, default=None
             Axes to draw on, such as those of a map. If None, create a new figure.
         **kwargs : dict
@@ -171,7 +178,13 @@ class MapDisplay(EstimateDisplay):
             level=level,
             margins=sums,
             areas=areas,
+            names=names,
         ).plot(ax, **kwargs)
+
+    @classmethod
+    def _options_of(cls, estimator: Any) -> dict[str, Any]:
+        columns = getattr(estimator, "feature_names_in_", ())
+        return {"names": tuple(columns)} if len(columns) == 2 else {}
 
     def plot(self, ax: Any = None, **kwargs: Any) -> MapDisplay:
         """Draw the map.
@@ -193,7 +206,11 @@ class MapDisplay(EstimateDisplay):
         ImportError
             If matplotlib is not installed.
         """
+        names = ("x", "y") if ax is None and self.names is None else self.names
         ax = self._axes(ax, (6.5, 5.0))
+        if names is not None:
+            x_name, y_name = names
+            ax.set(xlabel=x_name, ylabel=y_name)
         x_ends, y_ends = map(np.asarray, self.ends)
         sizes = np.abs(np.outer(bin_widths(x_ends), bin_widths(y_ends)))
         label = "frequency"
@@ -255,8 +272,8 @@ class MapDisplay(EstimateDisplay):
 
     def _draw_margins(self, ax: Any, x_ends: np.ndarray, y_ends: np.ndarray) -> None:
         """Draw the distribution of the first number above the map, and of the second beside it."""
-        top = ax.inset_axes((0, 1.03, 1, 0.2), sharex=ax)
-        side = ax.inset_axes((1.03, 0, 0.2, 1), sharey=ax)
+        top = ax.inset_axes((0, 1.06, 1, 0.2), sharex=ax)
+        side = ax.inset_axes((1.06, 0, 0.2, 1), sharey=ax)
         self.margins_ = [top, side]
         top.tick_params(labelbottom=False)
         side.tick_params(labelleft=False)

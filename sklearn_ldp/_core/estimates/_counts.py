@@ -73,6 +73,19 @@ def noise_of_counts(
     return AddedNoise(kind, np.broadcast_to(deviations, (n_categories,)).copy())
 
 
+def refuse_texts(counts: Any) -> None:
+    """Raise ValueError if a count is a text, as in a column of a CSV file without conversion."""
+    texts = [
+        count for count in np.ravel(np.asarray(counts, dtype=object)) if isinstance(count, str)
+    ]
+    if texts:
+        raise ValueError(
+            "FrequencyEstimate.from_counts needs numbers as counts, got the text "
+            f"{texts[0]!r:.80}. Convert the counts first, for example with float(count) for each "
+            'count, or read the file with pandas.read_csv(path, thousands=",").'
+        )
+
+
 def warn_of_suppressed(categories: np.ndarray) -> None:
     """Warn that the counts of these categories are missing, and that the estimate omits them."""
     warnings.warn(

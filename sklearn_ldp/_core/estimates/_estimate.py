@@ -50,7 +50,7 @@ from ..statistics import (
     table_intervals,
 )
 from ._checks import check_estimate
-from ._counts import noise_of_counts, warn_of_suppressed
+from ._counts import noise_of_counts, refuse_texts, warn_of_suppressed
 
 OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
 _LEVEL = 0.95  # level of the intervals in the representation for notebooks
@@ -292,13 +292,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
                 "column as counts=, and the column of categories as categories=."
             )
-        texts = [x for x in np.asarray(plain, dtype=object).ravel() if isinstance(x, str)]
-        if texts:
-            raise ValueError(
-                "FrequencyEstimate.from_counts needs counts that are numbers, got text such as "
-                f"{texts[0]!r:.80}. Convert the counts, for example with pandas.to_numeric(counts)."
-            )
-        array = np.atleast_2d(np.asarray(plain if as_numbers(plain, kinds="iuf").size else []))
+        is_numeric = as_numbers(plain, kinds="iuf").size > 0
+        if not is_numeric:
+            refuse_texts(plain)
+        array = np.atleast_2d(np.asarray(plain if is_numeric else []))
         n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
@@ -1357,7 +1354,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples = round(float(np.ravel(self.noise.n_samples)[0]))  # or a sum of noisy counts
+            n_samples = np.ravel(self.noise.n_samples)[0]
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
             parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")

@@ -88,20 +88,19 @@ class AddedNoise(Tagged, tag="added-noise"):
         """
         if not self.is_normalized:
             return np.broadcast_to(self.std**2, np.shape(frequencies))
-        with_total = self._with_total
-        own = self.std**2 - 2 * frequencies * with_total
-        return own + frequencies**2 * with_total.sum()
+        own = self.std**2 - 2 * frequencies * self._with_total
+        return own + frequencies**2 * self.variance_of_total
+
+    @property
+    def variance_of_total(self) -> float:
+        """The variance of the sum of the noise of all counts."""
+        return float(self._with_total.sum())
 
     @property
     def _with_total(self) -> np.ndarray:
         """For each count, the covariance of its noise with the sum of the noise of all counts;
         shape (d,)."""
         return self.std**2 if self.matrix is None else self.matrix.sum(axis=1)
-
-    @property
-    def total_std(self) -> float:
-        """The standard deviation of the noise of the sum of all counts."""
-        return float(np.sqrt(self._with_total.sum()))
 
     def covariance(self, frequencies: np.ndarray) -> Covariance:
         """Return the covariance of the answers to linear queries of the counts, for given true
@@ -117,7 +116,7 @@ class AddedNoise(Tagged, tag="added-noise"):
             # The error of a proportion is `e_i - f_i sum(e)`, where e are the errors of counts.
             with_total = self._with_total
             columns = np.column_stack([columns, frequencies, with_total])
-            own = np.array([[with_total.sum(), -1.0], [-1.0, 0.0]])
+            own = np.array([[self.variance_of_total, -1.0], [-1.0, 0.0]])
             n_own = len(weights)
             weights = np.block([[weights, np.zeros((n_own, 2))], [np.zeros((2, n_own)), own]])
         return of_columns(diagonal, columns, weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, starmap
@@ -12,10 +13,9 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from ..common.pandas import import_pandas
-from ..common.privacy import warn_once
 from ..common.text import counted
 from ..common.typing import DataFrame
-from ..noise import AddedNoise, every_category
+from ..noise import every_category
 from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ..report_page import Kept
@@ -42,7 +42,9 @@ from ._intervals import (
 from ._statements import at_level, check_level, check_of, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
-_CLEAR = 4.0  # standard deviations between totals that differ clearly
+# Standard deviations from which two totals are different. Chosen by hand: equal totals with Laplace
+# noise differ by more in less than 1 of 200 pairs.
+_DIFFERENT_TOTALS = 4.0
 _RARE = 1e-8  # probability that collections of different users have the same tallies
 
 
@@ -80,12 +82,6 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         If the categories differ, an estimate is post-processed or has no noise model, or both
         estimates have several rows, but different numbers of rows.
 
-    Warns
-    -----
-    UserWarning
-        If both are estimates from noisy counts without a number of users, and the totals of the
-        counts differ clearly: the difference then compares proportions.
-
     Examples
     --------
     >>> from sklearn_ldp import GRR, OUE
@@ -114,6 +110,17 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     drawn_by: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
+        self._check()
+        if self._excess_of_totals() > _DIFFERENT_TOTALS:
+            warnings.warn(
+                "The totals of the two releases of noisy counts differ by clearly more than their "
+                "noise, so a difference of proportions is no difference of counts. To compare "
+                "counts, pass one fixed number as n_samples= of both releases in from_counts.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _check(self) -> None:
         check_alike([self.one, self.other], "difference of estimates")
         if min(len(self.one), len(self.other)) != 1 and len(self.one) != len(self.other):
             raise ValueError(
@@ -121,10 +128,22 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 f"a single row, got {len(self.one)} and {len(self.other)} rows. Select the rows to "
                 "compare, as in estimate[0]."
             )
-        _warn_of_totals(self.one, self.other)
+
+    def _excess_of_totals(self) -> float:
+        """Return the largest difference of two noisy totals, in standard deviations of its noise.
+
+        It is 0 unless both estimates consist of proportions of noisy totals.
+        """
+        noises: list[Any] = [self.one.noise, self.other.noise]
+        laws = [noise.terms[0].law for noise in noises if len(noise.terms) == 1]
+        if len(laws) < 2 or not all(getattr(law, "is_normalized", False) for law in laws):
+            return 0.0
+        variances = [law.variance_of_total for law in laws]
+        difference = np.subtract(*(np.asarray(noise.n_samples, dtype=float) for noise in noises))
+        return float(np.max(np.abs(difference), initial=0) / np.sqrt(np.sum(variances)))
 
     def __check_state__(self) -> int:
-        self.__post_init__()
+        self._check()
         return self.one.values.nbytes + self.other.values.nbytes
 
     @property
@@ -163,7 +182,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
         sizes = [np.sum(e.noise.n_samples) for e in (self.one, self.other)]  # type: ignore[union-attr]
-        users = f"{sizes[0]:,} against {counted(sizes[1], 'user')}"
+        users = f"{round(sizes[0], 1):,} against {counted(sizes[1], 'user')}"
         users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 
@@ -433,23 +452,6 @@ def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) ->
     z = np.maximum(np.abs(values) - half_count, 0) / std
     bend = half_count / 3 / std
     return np.where(z > 1, 2 * (z + bend) / (1 + np.sqrt(1 + 4 * bend * (z + bend))), z)
-
-
-def _warn_of_totals(one: Any, other: Any) -> None:
-    """Warn if a difference compares proportions of two clearly different totals of noisy counts."""
-    laws = [getattr(noise.terms[0], "law", None) for noise in (one.noise, other.noise)]
-    if not all(isinstance(law, AddedNoise) and law.is_normalized for law in laws):
-        return
-    totals = [np.asarray(estimate.noise.n_samples) for estimate in (one, other)]
-    noise = np.hypot(laws[0].total_std, laws[1].total_std)
-    if np.any(abs(totals[0] - totals[1]) > _CLEAR * noise):
-        text = (
-            "A difference of counts without n_samples= compares their proportions, not the counts, "
-            f"and the totals {totals[0].max():,.0f} and {totals[1].max():,.0f} differ. To compare "
-            "the counts, pass the same number as n_samples= to FrequencyEstimate.from_counts for "
-            "both estimates; differences times this number are differences of counts."
-        )
-        warn_once(text, UserWarning, "proportions of counts")
 
 
 def check_alike(estimates: list[Any], statement: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
 from ..common.pandas import import_pandas
@@ -17,7 +16,7 @@ from ..domains.values import named_missing
 from ..report_page import Reported
 from ._confidence import critical_at_all_times
 from ._described import POPULATION, describe_nothing, rows_of
-from ._intervals import ConfidenceInterval
+from ._intervals import ConfidenceInterval, two_sided
 from ._statements import at_level, check_level
 
 _MOST_ANSWERS = 100  # categories, because of the sums over all pairs of categories
@@ -53,15 +52,21 @@ class Means(Reported):
         """Return the names, the means of shape (n,), and further columns for the table by name."""
         raise NotImplementedError
 
-    def confidence_interval(self, level: float = 0.95) -> Any:
+    def confidence_interval(self, level: float = 0.95, *, at_all_times: bool | int = False) -> Any:
         """Return the lower and upper ends of the confidence interval of each single mean."""
         raise NotImplementedError
 
-    def _variance_of_difference(self, i: int, j: int) -> float:
-        """Return the variance of the i-th minus the j-th mean, including the sampling error."""
+    def _errors_of_difference(self, i: int, j: int) -> list[tuple[float, float]]:
+        """Return the independent errors of the i-th minus the j-th mean.
+
+        Returns: for each collection, its standard error, including the sampling error, and its
+        number of people.
+        """
         raise NotImplementedError
 
-    def difference(self, a: Any, b: Any, level: float = 0.95) -> MeanDifference:
+    def difference(
+        self, a: Any, b: Any, level: float = 0.95, *, at_all_times: bool | int = False
+    ) -> MeanDifference:
         """Return the mean of `a` minus the mean of `b`.
 
         Parameters
@@ -70,6 +75,9 @@ class Means(Reported):
             Two categories, or the names of two groups.
         level : float, default=0.95
             Level of the interval.
+        at_all_times : bool or int, default=False
+            Whether the level is valid for *all* looks at growing collections, see
+            `confidence_interval`. Two groups share the error probability equally.
 
         Returns
         -------
@@ -80,7 +88,8 @@ class Means(Reported):
         Raises
         ------
         ValueError
-            If there is no such category or group, or the level is not in [0.5, 1).
+            If there is no such category or group, the level is not in [0.5, 1), or `at_all_times`
+            is not valid.
         """
         check_level(level)
         names, means, _ = self._means()
@@ -88,17 +97,22 @@ class Means(Reported):
             raise ValueError(f"No mean has the name {missing[0]!r}. Pass names from {list(names)}.")
         i, j = names.index(a), names.index(b)
         value = float(means[i] - means[j])
-        error = float(np.sqrt(self._variance_of_difference(i, j))) if value == value else np.nan
-        half = float(ndtri(0.5 + level / 2)) * error
+        errors = self._errors_of_difference(i, j) if value == value else [(np.nan, 1.0)]
+        error = float(np.sqrt(sum(own**2 for own, _ in errors)))
+        each = 1 - (1 - level) / len(errors)  # Bonferroni
+        at_looks = [own * critical_at_all_times(each, n, at_all_times) for own, n in errors]
+        half = two_sided(level) * error if at_all_times is False else float(sum(at_looks))
         return MeanDifference(value, error, value - half, value + half)
 
-    def to_frame(self, level: float = 0.95) -> DataFrame:
+    def to_frame(self, level: float = 0.95, *, at_all_times: bool | int = False) -> DataFrame:
         """Return the means as a pandas DataFrame.
 
         Parameters
         ----------
         level : float, default=0.95
             Level of each individual interval.
+        at_all_times : bool or int, default=False
+            Passed to `confidence_interval`.
 
         Returns
         -------
@@ -108,7 +122,7 @@ class Means(Reported):
         """
         pd = import_pandas(f"{type(self).__name__}.to_frame")
         names, means, more = self._means()
-        low, high = self.confidence_interval(level)
+        low, high = self.confidence_interval(level, at_all_times=at_all_times)
         return pd.DataFrame({"mean": means, "low": low, "high": high, **more}, index=names)
 
     def plot(self, level: float = 0.95, ax: Any = None) -> Any:
@@ -268,9 +282,10 @@ class MeansByAnswer(Means):
         is_there = self.values == self.values
         return ConfidenceInterval(np.where(is_there, low, np.nan), np.where(is_there, high, np.nan))
 
-    def _variance_of_difference(self, i, j):
+    def _errors_of_difference(self, i, j):
         c = self._covariance  # the two means have reports in common
-        return c[i, i] + c[j, j] - 2 * c[i, j]
+        n_people = sum(len(z) for _, z, _ in self._parts)
+        return [(np.sqrt(c[i, i] + c[j, j] - 2 * c[i, j]), n_people)]
 
     def quantile(self, q: float) -> np.ndarray:
         """Return a quantile of the outcome in each category.
