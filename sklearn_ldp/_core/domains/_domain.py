@@ -531,6 +531,20 @@ class Domain(Uncached, tag="domain"):
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
 
     @property
+    def has_bounds(self) -> bool:
+        """Return whether the domain has `bins` with bounds."""
+        return self._bins is not None and self._bins.bounds is not None
+
+    @property
+    def has_missing_numbers(self) -> bool:
+        """Return whether the domain has `bins` and a category for missing numbers."""
+        return self._bins is not None and self._bins.of_missing >= 0
+
+    def without_missing(self) -> Domain:
+        """Return the domain of the same categories without the category for missing answers."""
+        return Domain._from_factors([self._factors[0].without_missing()], "Domain")
+
+    @property
     def grid_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The `ends` of the bins of x and of y of a `grid`; None for other domains."""
         ends = [
@@ -864,6 +878,11 @@ def has_bins(domain: Any) -> bool:
     return getattr(domain, "edges", None) is not None
 
 
+def has_missing_numbers(domain: Any) -> bool:
+    """Return whether a domain has bins and a category for missing numbers; False for None."""
+    return getattr(domain, "has_missing_numbers", False)
+
+
 def has_cells(domain: Any) -> bool:
     """Return whether the categories of a domain are the cells of a grid; False for None."""
     return getattr(domain, "grid_ends", None) is not None
@@ -897,11 +916,15 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
             f"{name} needs bins of one number, got the cells of two numbers. Ask for rectangles, "
             "such as between([((8, 10), (47, 48))])."
         )
+    if has_missing_numbers(domain) and domain.has_bounds:
+        raise ValueError(
+            f"{name} needs a number of each user, but some users of this estimate may have none. "
+            "Use estimate.answered(), which is the estimate among the users who answered."
+        )
     if ends is None:
         raise ValueError(
-            f"{name} needs an estimate of bins with bounds and without a category for missing "
-            "numbers, because other bins have no ends or no position. Collect with "
-            "Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, bounds=(100, "
+            f"{name} needs an estimate of bins with bounds, because other bins have no ends. "
+            "Collect with Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, bounds=(100, "
             '1_000_000), scale="log"). For other categories, use ranges of positions, or '
             "mean(numbers)."
         )

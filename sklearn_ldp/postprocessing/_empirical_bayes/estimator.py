@@ -12,7 +12,7 @@ from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
 from ..._core.queries import Queries, QuerySet
-from .._base import warn_of_missing
+from .._base import MissingApart
 from .few import few_categories_row
 from .group_priors import FEWEST
 from .hints import Grouping, QueryHints, as_partitions, range_partitions
@@ -238,10 +238,9 @@ class EmpiricalBayes(LearnedPrior):
         if top is not None:
             values = [top_values(row, top, self.simplex) for row in self._learn(estimate)]
         elif partitions or ordered:
-            if ordered:
-                warn_of_missing(estimate, type(self).__name__)
+            place = MissingApart.of(estimate).place
             learned = self._learn(estimate)
-            rows = [grouped(row, partitions, ordered, self.simplex) for row in learned]
+            rows = [grouped(row, partitions, ordered, self.simplex, place) for row in learned]
             totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
             self.group_totals_: list[GroupTotals] = totals
             if ordered:
@@ -280,7 +279,7 @@ class EmpiricalBayes(LearnedPrior):
         ordered = bool(is_ordered) and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
-            ranges = range_partitions(estimate.categories)
+            ranges = range_partitions(estimate.categories, MissingApart.of(estimate).place)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(
