@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, cholesky, solve_triangular
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp, softmax
 
 from .._core.common.parallel import one_thread
@@ -350,7 +350,7 @@ class _Reports:
         return z * scales, information, frequencies_at(z), evidence
 
 
-class _BinsLaw(NamedTuple):
+class BinsLaw(NamedTuple):
     """The distribution of a report, given the bin of a user and the share a of bins.
 
     It has the products of :class:`~sklearn_ldp.oracles.channels.ReportLaw` for the matrix
@@ -372,6 +372,19 @@ class _BinsLaw(NamedTuple):
 
     def products(self, columns: np.ndarray) -> np.ndarray:
         return self.law.products(self._whole(columns.T).T)
+
+    def refitted(self, tally: np.ndarray, frequencies: np.ndarray) -> BinsLaw:
+        """Return this distribution with the share of maximum likelihood, given the curve."""
+        answered, missing = (
+            self._replace(share=share).probabilities(frequencies) for share in (1.0, 0.0)
+        )
+
+        def minus_likelihood(share):
+            chances = share * answered + (1 - share) * missing
+            return -float(tally @ np.log(np.maximum(chances, np.finfo(float).tiny)))
+
+        fit = minimize_scalar(minus_likelihood, bounds=(0.0, 1.0), method="bounded")
+        return self._replace(share=float(fit.x))
 
     def likelihoods(self, weights: np.ndarray) -> np.ndarray:
         every = self.law.likelihoods(weights)
@@ -528,10 +541,16 @@ class SmoothMLE(BasePostProcessor):
         tallies, law = tally_of(
             estimate, "SmoothMLE", "use MonotoneCDF, which accepts any estimate"
         )
-        d = estimate.shape[1] - (missing.place is not None)
+        d = estimate.shape[1]
         laws: list[Any] = [law] * len(tallies)
         if missing.place is not None:
-            laws = [_BinsLaw(law, missing.place, float(share)) for share in missing.scales[:, 0]]
+            d -= 1
+            laws = [BinsLaw(law, missing.place, float(share)) for share in missing.scales[:, 0]]
+            # The curve makes the share of users with a number more accurate.
+            for i, tally in enumerate(tallies):
+                laws[i] = laws[i].refitted(tally, smooth_mle(tally, laws[i], d).frequencies)
+            shares = np.array([[own.share] for own in laws])
+            missing = missing._replace(shares=shares, scales=shares)
         pairs = zip(tallies, laws, strict=True)
         fits = [smooth_mle(tally, own, d, verbose=self.verbose) for tally, own in pairs]
         self.penalty_: float | np.ndarray = np.squeeze([fit.penalty for fit in fits])[()]

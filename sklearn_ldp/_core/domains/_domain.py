@@ -270,7 +270,8 @@ class Domain(Uncached, tag="domain"):
             names, clients and servers must also agree on the edges.
         missing : bool or str, default=False
             If True, the last category is None, for users without a number. If it is a text, this
-            category is added, and tables show the text as its name.
+            category is added, and tables show the text as its name. Means, quantiles and ranges
+            are then questions to :meth:`FrequencyEstimate.answered`.
         scale : {"linear", "log"}, default="linear"
             How the bins are computed if `edges` is a number of bins. "linear" computes bins of
             equal width. "log" computes edges of which each is the same multiple of the previous
@@ -615,8 +616,9 @@ class Domain(Uncached, tag="domain"):
     def stand_in(self) -> Any:
         """Return the value that a client with ``missing="report"`` reports for a missing answer.
 
-        It is None if None is a category, and otherwise the last category. For several columns, it
-        is a tuple with such a value for each column.
+        It is None if None is a category, and otherwise the last category. For bins without
+        ``missing=True``, users without a number are therefore counted in the highest bin. For
+        several columns, it is a tuple with such a value for each column.
         """
         lists = [factor.listed for factor in self._factors]
         defaults = tuple(None if None in listed else listed[-1] for listed in lists)
@@ -918,15 +920,16 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
         )
     if has_missing_numbers(domain) and domain.has_bounds:
         raise ValueError(
-            f"{name} needs a number of each user, but some users of this estimate may have none. "
-            "Use estimate.answered(), which is the estimate among the users who answered."
+            f"{name} needs a number of each user, but these bins have a category for missing "
+            "numbers. Ask estimate.answered(), which is the estimate among the users who answered; "
+            "in an oracle or a search, use prefixes() or ranges of positions."
         )
     if ends is None:
         raise ValueError(
             f"{name} needs an estimate of bins with bounds, because other bins have no ends. "
-            "Collect with Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, bounds=(100, "
-            '1_000_000), scale="log"). For other categories, use ranges of positions, or '
-            "mean(numbers)."
+            "Collect with Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"). For other categories, use ranges of positions, '
+            "or mean(numbers)."
         )
     return ends
 

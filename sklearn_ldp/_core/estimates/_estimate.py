@@ -692,7 +692,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         FrequencyEstimate
             The estimate. Its noise includes the error of the share of users who answered, by the
             delta method. The number of users is the estimated number of users who answered. The
-            result has no `oracle`, no `shards` and no `standard_errors`, which describe all users.
+            result has no `shards` and no `standard_errors`, which describe all users.
 
         Raises
         ------
@@ -734,6 +734,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             among(self.values),
             domain,
             None if self.noise is None else noise_of_answered(self.noise, shares, place),
+            self.oracle,
             postprocessors=self.postprocessors,
             clip_answers=self.clip_answers,
             row_names=self.row_names,
@@ -1439,10 +1440,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples = np.ravel(self.noise.n_samples)[0]
+            n_samples = round(np.ravel(self.noise.n_samples)[0])
+            among = getattr(self.noise.channel, "among", "")
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
-            parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")
+            parts.append(f"{counted(n_samples, 'user')}{among}, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)

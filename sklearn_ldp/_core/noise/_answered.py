@@ -60,6 +60,7 @@ class AnsweredLaw(Tagged, tag="answered-law"):
 
     half_count: ClassVar[float] = 0.0  # the grids of the noise contain the correction
     of_all_users: ClassVar[bool] = True
+    among: ClassVar[str] = " who answered"  # which users the estimate is about, for texts
 
     def __check_state__(self) -> None:
         is_valid = np.ndim(self.shares) == 1 and np.all(np.isfinite(self.shares))
@@ -83,7 +84,8 @@ class AnsweredLaw(Tagged, tag="answered-law"):
 
     def of_rows(self, rows: Rows) -> AnsweredLaw:
         """Return the law of some rows of the estimate."""
-        return AnsweredLaw(self.noise.of_rows(rows), np.atleast_1d(self.shares[rows]), self.place)
+        shares: Any = self.shares
+        return AnsweredLaw(self.noise.of_rows(rows), np.atleast_1d(shares[rows]), self.place)
 
     def variances(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the variance of the error of each category, for each row of the estimate."""
@@ -99,7 +101,8 @@ class AnsweredLaw(Tagged, tag="answered-law"):
         kept = min(share, 1.0)
         everyone = np.insert(kept * frequencies, self.place, 1 - kept)
         view = _Conditional(frequencies, share, self.place)
-        return Covariances([(1.0, self.noise.at(everyone))], view)
+        summands = [(1.0, self.noise.at(everyone))]
+        return Covariances(summands, view, lambda: self.variances(frequencies))
 
 
 def noise_of_answered(noise: Noise, shares: np.ndarray, place: int) -> Noise:

@@ -136,11 +136,11 @@ def grouped(
     estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
     # missing: the position of the missing answers, which are no neighbor of a category.
     curve = None
-    if ordered and missing is None:
-        curve = fit_curve(z, growth, 1 / std)
-    elif ordered:
+    if ordered and missing is not None:
         curve = fit_curve(np.delete(z, missing), growth, 1 / std - z[missing])
         curve = curve.with_missing(estimates, missing)
+    elif ordered:
+        curve = fit_curve(z, growth, 1 / std)
     fit = fit_groups(estimates, partitions, curve)
     raw = norm(row.raw)
     common = row.means
