@@ -49,7 +49,8 @@ def errors(oracle, n_users, share, n_repeats):
         rows = [estimate.values[0]]
         rows += [post.fit_transform(estimate).values[0] for post in POSTPROCESSORS]
         missing = [(row[-1] - n_missing / n_users) ** 2 for row in rows]
-        functions = [np.cumsum(row[:-1]) / max(1 - row[-1], 1e-3) for row in rows]
+        shares = [1 - rows[0][-1], *(max(row[:-1].sum(), 1e-9) for row in rows[1:])]
+        functions = [np.cumsum(row[:-1]) / a for row, a in zip(rows, shares, strict=True)]
         squares.append([missing, [np.mean((own - truth) ** 2) for own in functions]])
     return np.sqrt(np.mean(squares, axis=0))
 

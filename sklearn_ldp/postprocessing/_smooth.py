@@ -284,6 +284,7 @@ class Smooth(BasePostProcessor):
     risk, and the result is almost the result of Norm-Sub.
 
     The order is the order of ``estimate.categories``. The values of the categories are not used.
+    The category of missing numbers is a neighbor of no bin and keeps its raw frequency.
     Therefore declare the categories in their order. ``categories=range(100)`` is right, but sorted
     strings, or ``categories="auto"`` for strings, put ``"10"`` before ``"9"``. Unlike other
     methods, this method may make one category more frequent than another although its raw estimate
@@ -425,7 +426,8 @@ class MonotoneCDF(BasePostProcessor):
     the closest sequence that does not decrease. The sum of the squared errors of all cumulative
     sums never increases.
 
-    The order is the order of ``estimate.categories``. The noise of the estimate is not used. For
+    The order is the order of ``estimate.categories``. The category of missing numbers is a neighbor
+    of no bin and keeps its raw frequency. The noise of the estimate is not used. For
     the frequencies of single categories, use another post-processor: with this method, often only
     one of several neighboring categories has a frequency above 0.
 

@@ -430,6 +430,9 @@ class SmoothMLE(BasePostProcessor):
     domains of moderate size.
 
     The order is the order of ``estimate.categories``. The values of the categories are not used.
+    The category of missing numbers is a neighbor of no bin. The method fits the curve for the raw
+    share of missing numbers, then the share by maximum likelihood for this curve, and the curve
+    again.
 
     Parameters
     ----------

@@ -542,7 +542,13 @@ class Domain(Uncached, tag="domain"):
         return self._bins is not None and self._bins.of_missing >= 0
 
     def without_missing(self) -> Domain:
-        """Return the domain of the same categories without the category for missing answers."""
+        """Return the domain of the same categories without the category for missing answers.
+
+        Returns
+        -------
+        Domain
+            The domain, with the same edges and labels of bins.
+        """
         return Domain._from_factors([self._factors[0].without_missing()], "Domain")
 
     @property

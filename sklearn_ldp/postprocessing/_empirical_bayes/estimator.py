@@ -149,7 +149,7 @@ class EmpiricalBayes(LearnedPrior):
     is divided into 5, 10, 20, 40, 80 or 160 ranges, and the priors of the ranges differ like the
     priors of groups. In the second type, the frequencies follow a smooth curve, which is a sum of
     cosine waves with Gaussian priors. If the order does not help, the common prior of all
-    categories is used.
+    categories is used. Missing numbers are a range of their own, and they are not on the curve.
 
     **The most frequent categories.** With ``queries=top_k(k)`` the value of a category is its
     expected frequency *under the condition that it is among the k largest*: that its frequency
