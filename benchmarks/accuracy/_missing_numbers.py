@@ -58,13 +58,14 @@ def errors(oracle, n_users, share, n_repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=12)
+    parser.add_argument("--oracles", nargs="*", choices=[*ORACLES], default=[*ORACLES])
     arguments = parser.parse_args()
     names = ["raw", *(type(post).__name__ for post in POSTPROCESSORS)]
-    print("oracle, users, missing | error of the share | of the distribution:", *names)
-    for name, oracle in ORACLES.items():
+    print("oracle, users, missing | error of the share | of the distribution:", *names, flush=True)
+    for name in arguments.oracles:
         for n_users in (300, 5_000, 100_000):
             for share in (0, 0.01, 0.06, 0.3, 0.9):
-                rows = 1000 * errors(oracle, n_users, share, arguments.repeats)
+                rows = 1000 * errors(ORACLES[name], n_users, share, arguments.repeats)
                 shown = " | ".join(" ".join(f"{x:6.1f}" for x in row) for row in rows)
                 print(f"{name:11} {n_users:6} {share:4} | {shown}", flush=True)
 
