@@ -147,6 +147,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "after top:K only the K largest frequencies are meaningful"
     )
     method.add_argument("--queries", metavar="Q", help=text)
+    text = "the shares among the users who answered, without the missing answers"
+    method.add_argument("--answered", action="store_true", help=text)
     text = "for several checkpoints: the raw estimate of the last minus the first"
     method.add_argument("--change", action="store_true", help=text)
     add_shared(method, "--seed", "--jobs")
@@ -196,6 +198,15 @@ _REFUSALS = (
         lambda arguments, post: arguments.strings is not None and post != "post-pos",
         "needs the estimates of all categories, and --strings finds only some of them. Omit "
         "--post; the estimates are then clipped at 0.",
+    ),
+    _Refusal(
+        "--answered",
+        lambda arguments, post: (
+            arguments.answered
+            and (arguments.change or arguments.domains is not None or arguments.strings is not None)
+        ),
+        "needs a single column with a category for missing answers, without --change. Use "
+        "estimate.answered() in Python.",
     ),
     _Refusal(
         "--ordered",
@@ -302,6 +313,8 @@ def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
     if arguments.queries is not None:
         post.set_params(queries=_query_set(arguments.queries, _labels(arguments, raw.categories)))
     estimate = post.fit_transform(raw)
+    if arguments.answered:
+        raw, estimate = raw.answered(), estimate.answered()
     if arguments.more:
         rows = zip(raw.row_names.tolist(), raw, estimate, strict=True)
         tables = {

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._core.common.random import RandomState, as_generator
 from .._core.estimates import FrequencyEstimate
-from .._core.noise import AddedNoise, Noise
+from .._core.noise import AddedNoise, AnsweredLaw, Noise
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import QuerySet
 
@@ -222,8 +222,15 @@ def simulator(estimate: FrequencyEstimate) -> Any:
     """Return an object whose method `simulate` draws estimates with the same noise.
 
     It is the oracle of the estimate, or an instance of NoisyCounts if the estimate consists of
-    counts with added noise. Return None if there is neither.
+    counts with added noise. Return None if there is neither. Raise ValueError if the estimate is
+    about only some of the users of its oracle.
     """
+    if estimate.noise is not None and isinstance(estimate.noise.channel, AnsweredLaw):
+        raise ValueError(
+            "A simulation needs the estimate of all users, got an estimate among the users who "
+            "answered. Pass the estimate with its missing answers, and call answered() of the "
+            "result."
+        )
     terms = () if estimate.noise is None else estimate.noise.terms
     is_release = estimate.oracle is None and len(terms) == 1
     if not (is_release and isinstance(terms[0].law, AddedNoise) and terms[0].order is None):

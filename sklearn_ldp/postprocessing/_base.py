@@ -6,7 +6,7 @@ import copy
 import functools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar, overload
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted, validate_data
 
 from .._core.common.docs import Documented, fill_in, inherit_docstrings
-from .._core.common.privacy import warn_of_output, warn_once
+from .._core.common.privacy import warn_of_output
 from .._core.common.typing import Column
-from .._core.domains.values import as_numbers
+from .._core.domains.values import as_numbers, comparable
 from .._core.estimates import (
     EstimateSet,
     FrequencyEstimate,
@@ -58,6 +58,9 @@ _NEEDS = {
 # Estimates of a single category are hardly ever larger, but most values of users are. Chosen by
 # hand.
 _MAX_ESTIMATE = 2.0
+
+# Minimum share of users who answered, by which frequencies are divided. Chosen by hand.
+_LEAST_SHARE = 1e-3
 
 _FITTED = """estimate_ : FrequencyEstimate
     The fitted frequencies with their categories. The attributes `noise` and `shards` of the
@@ -637,13 +640,37 @@ def _is_text(values: Any) -> bool:
     return isinstance(first, str) and not as_numbers([first]).size
 
 
-def warn_of_missing(estimate: FrequencyEstimate, name: str) -> None:
-    """Warn once if a method smooths the category of missing numbers together with the bins."""
-    domain = estimate.domain
-    if domain is not None and domain.is_ordered and None in estimate.categories.tolist():
-        text = (
-            f"{name} smooths the category of missing numbers as a neighbor of the highest bin, so "
-            "the frequencies of both are biased. Use the raw estimate for these frequencies, or "
-            "NormSub for all."
-        )
-        warn_once(text, UserWarning, f"missing numbers, {name}")
+class MissingApart(NamedTuple):
+    """The category of missing numbers of an estimate of ordered categories, kept apart.
+
+    A method for ordered categories processes the frequencies among the users who answered. The
+    missing answers are a neighbor of no category and keep their raw frequency, clipped to [0, 1].
+    """
+
+    place: int | None  # the position of the missing answers; None if there are none
+    shares: np.ndarray  # (n_estimates, 1): the share of users who answered, in [0, 1]
+    scales: np.ndarray  # (n_estimates, 1): the divisors of frequencies, which are above 0
+
+    @classmethod
+    def of(cls, estimate: FrequencyEstimate) -> MissingApart:
+        """Return the category of missing numbers of an estimate, and the share of other users."""
+        ones = np.ones((len(estimate), 1))
+        listed = comparable(estimate.categories.tolist())
+        is_ordered = estimate.domain is not None and estimate.domain.is_ordered
+        if not is_ordered or None not in listed:
+            return cls(None, ones, ones)
+        place = listed.index(None)
+        shares = np.clip(1 - estimate.values[:, [place]], 0, 1)
+        return cls(place, shares, np.maximum(shares, _LEAST_SHARE))
+
+    def of_bins(self, values: np.ndarray) -> np.ndarray:
+        """Return the entries of the categories other than the missing answers, divided by the
+        share."""
+        return values if self.place is None else np.delete(values, self.place, 1) / self.scales
+
+    def joined(self, values: ArrayLike) -> np.ndarray:
+        """Return the frequencies of all users, given the frequencies of the users who answered."""
+        answered = np.asarray(values)
+        if self.place is None:
+            return answered
+        return np.insert(answered * self.shares, self.place, 1 - self.shares[:, 0], axis=1)

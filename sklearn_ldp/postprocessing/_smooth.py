@@ -15,7 +15,7 @@ from .._core.estimates import FrequencyEstimate
 from .._core.noise import Noise
 from .._core.numerics.simplex import norm, norm_sub
 from .._core.queries import Queries, as_query_set
-from ._base import NOISE_CONSTRAINT, BasePostProcessor, per_row, resolve_noise, warn_of_missing
+from ._base import NOISE_CONSTRAINT, BasePostProcessor, MissingApart, per_row, resolve_noise
 
 _LONG = 1024  # categories, from which a length with large prime factors is notably slow
 
@@ -284,6 +284,7 @@ class Smooth(BasePostProcessor):
     risk, and the result is almost the result of Norm-Sub.
 
     The order is the order of ``estimate.categories``. The values of the categories are not used.
+    The category of missing numbers is a neighbor of no bin and keeps its raw frequency.
     Therefore declare the categories in their order. ``categories=range(100)`` is right, but sorted
     strings, or ``categories="auto"`` for strings, put ``"10"`` before ``"9"``. Unlike other
     methods, this method may make one category more frequent than another although its raw estimate
@@ -374,21 +375,22 @@ class Smooth(BasePostProcessor):
         self.noise = noise
 
     def _process(self, estimate):
-        warn_of_missing(estimate, "Smooth")
-        F = estimate.values
+        missing = MissingApart.of(estimate)
+        F = missing.of_bins(estimate.values)
         options = {"circular": self.circular, "simplex": self.simplex}
         if self.bandwidth is None:
             noise = resolve_noise(estimate, self.noise, "Smooth")
-            std = per_row(noise.std, len(F))[:, None]
+            std = per_row(noise.std, len(F))[:, None] / missing.scales
             # F is not clipped at 0: the variance is linear in the frequencies, so the plug-in
             # estimate is unbiased.
-            variance = np.maximum(noise.variance(F), 0.0)
+            every = np.broadcast_to(noise.variance(estimate.values), estimate.shape)
+            variance = np.maximum(missing.of_bins(every) / missing.scales, 0.0)
             values, self.bandwidth_ = smooth_average(F, std, variance, **options)
         else:
             values = smooth(F, self.bandwidth, circular=self.circular)
             values = norm_sub(values) if self.simplex else values
             self.bandwidth_ = np.full(len(values), float(self.bandwidth))
-        return estimate.with_values(values, by="Smooth")
+        return estimate.with_values(missing.joined(values), by="Smooth")
 
 
 # -- distribution functions -----------------------------------------------------------------------
@@ -424,7 +426,8 @@ class MonotoneCDF(BasePostProcessor):
     the closest sequence that does not decrease. The sum of the squared errors of all cumulative
     sums never increases.
 
-    The order is the order of ``estimate.categories``. The noise of the estimate is not used. For
+    The order is the order of ``estimate.categories``. The category of missing numbers is a neighbor
+    of no bin and keeps its raw frequency. The noise of the estimate is not used. For
     the frequencies of single categories, use another post-processor: with this method, often only
     one of several neighboring categories has a frequency above 0.
 
@@ -455,8 +458,9 @@ class MonotoneCDF(BasePostProcessor):
     """
 
     def _process(self, estimate):
-        warn_of_missing(estimate, "MonotoneCDF")
-        return estimate.with_values(monotone_cdf(estimate.values), by="MonotoneCDF")
+        missing = MissingApart.of(estimate)
+        values = monotone_cdf(missing.of_bins(estimate.values))
+        return estimate.with_values(missing.joined(values), by="MonotoneCDF")
 
     def knows(self, queries: Queries | None, estimate: FrequencyEstimate) -> bool:
         return as_query_set(queries).ordered

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, cholesky, solve_triangular
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp, softmax
 
 from .._core.common.parallel import one_thread
@@ -16,7 +16,7 @@ from .._core.common.progress import Progress
 from .._core.estimates import FrequencyEstimate
 from .._core.queries import Queries, as_query_set
 from ..oracles.channels import ReportLaw
-from ._base import BasePostProcessor, warn_of_missing
+from ._base import BasePostProcessor, MissingApart
 from ._drawn_curves import average_of_drawn
 from ._likelihood import tally_of
 from ._smooth_grid import smooth_grid
@@ -350,6 +350,48 @@ class _Reports:
         return z * scales, information, frequencies_at(z), evidence
 
 
+class BinsLaw(NamedTuple):
+    """The distribution of a report, given the bin of a user and the share a of bins.
+
+    It has the products of :class:`~sklearn_ldp.oracles.channels.ReportLaw` for the matrix
+    ``a A + (1 - a) A_m 1'``: the users have a bin with probability a, and otherwise no number.
+    A contains the columns of the bins, and A_m is the column of missing numbers.
+    """
+
+    law: ReportLaw
+    place: int  # the position of the missing numbers among the categories
+    share: float  # a
+
+    def _whole(self, rows: np.ndarray) -> np.ndarray:
+        """Return weights of all categories: shapes (..., d) -> (..., d + 1)."""
+        missing = (1 - self.share) * rows.sum(axis=-1)
+        return np.insert(self.share * rows, self.place, missing, axis=-1)
+
+    def probabilities(self, frequencies: np.ndarray) -> np.ndarray:
+        return self.law.probabilities(self._whole(frequencies))
+
+    def products(self, columns: np.ndarray) -> np.ndarray:
+        return self.law.products(self._whole(columns.T).T)
+
+    def refitted(self, tally: np.ndarray, frequencies: np.ndarray) -> BinsLaw:
+        """Return this distribution with the share of maximum likelihood, given the curve."""
+        answered, missing = (
+            self._replace(share=share).probabilities(frequencies) for share in (1.0, 0.0)
+        )
+
+        def minus_likelihood(share):
+            chances = share * answered + (1 - share) * missing
+            return -float(tally @ np.log(np.maximum(chances, np.finfo(float).tiny)))
+
+        fit = minimize_scalar(minus_likelihood, bounds=(0.0, 1.0), method="bounded")
+        return self._replace(share=float(fit.x))
+
+    def likelihoods(self, weights: np.ndarray) -> np.ndarray:
+        every = self.law.likelihoods(weights)
+        bins = np.delete(every, self.place)
+        return self.share * bins + (1 - self.share) * every[self.place]
+
+
 class SmoothMLE(BasePostProcessor):
     """Estimate a smooth curve of frequencies by maximum likelihood, for ordered categories.
 
@@ -388,6 +430,9 @@ class SmoothMLE(BasePostProcessor):
     domains of moderate size.
 
     The order is the order of ``estimate.categories``. The values of the categories are not used.
+    The category of missing numbers is a neighbor of no bin. The method fits the curve for the raw
+    share of missing numbers, then the share by maximum likelihood for this curve, and the curve
+    again.
 
     Parameters
     ----------
@@ -495,16 +540,27 @@ class SmoothMLE(BasePostProcessor):
     def _process(self, estimate):
         if _has_grid(estimate):
             return self._process_grid(estimate)
-        warn_of_missing(estimate, "SmoothMLE")
+        missing = MissingApart.of(estimate)
         tallies, law = tally_of(
             estimate, "SmoothMLE", "use MonotoneCDF, which accepts any estimate"
         )
         d = estimate.shape[1]
-        fits = [smooth_mle(tally, law, d, verbose=self.verbose) for tally in tallies]
+        laws: list[Any] = [law] * len(tallies)
+        if missing.place is not None:
+            d -= 1
+            laws = [BinsLaw(law, missing.place, float(share)) for share in missing.scales[:, 0]]
+            # The curve makes the share of users with a number more accurate.
+            for i, tally in enumerate(tallies):
+                laws[i] = laws[i].refitted(tally, smooth_mle(tally, laws[i], d).frequencies)
+            shares = np.array([[own.share] for own in laws])
+            missing = missing._replace(shares=shares, scales=shares)
+        pairs = zip(tallies, laws, strict=True)
+        fits = [smooth_mle(tally, own, d, verbose=self.verbose) for tally, own in pairs]
         self.penalty_: float | np.ndarray = np.squeeze([fit.penalty for fit in fits])[()]
         shares = np.squeeze([fit.curve_weight for fit in fits])[()]
         self.curve_weight_: float | np.ndarray = shares
-        return estimate.with_values([fit.frequencies for fit in fits], by="SmoothMLE")
+        values = missing.joined([fit.frequencies for fit in fits])
+        return estimate.with_values(values, by="SmoothMLE")
 
     def _process_grid(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
         if not estimate.is_raw or estimate.noise is None:

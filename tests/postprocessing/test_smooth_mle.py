@@ -1,7 +1,5 @@
 """SmoothMLE and MonotoneCDF: their formulas against general solvers, and what guards them."""
 
-import warnings
-
 import numpy as np
 import pytest
 from estimators import slow_but
@@ -27,7 +25,7 @@ from sklearn_ldp import (
 from sklearn_ldp.postprocessing import _drawn_curves as drawn_curves
 from sklearn_ldp.postprocessing import _smooth_likelihood as models
 from sklearn_ldp.postprocessing import monotone_cdf, norm, norm_sub, smooth_mle
-from sklearn_ldp.postprocessing._smooth_likelihood import _Columns, _Reports
+from sklearn_ldp.postprocessing._smooth_likelihood import BinsLaw, _Columns, _Reports
 from sklearn_ldp.queries import prefixes
 
 N = 20_000
@@ -463,12 +461,57 @@ def test_searches_take_them_for_ranges_and_prefixes():
 
 @pytest.mark.parametrize("post", [SmoothMLE(), Smooth(), MonotoneCDF(), EmpiricalBayes()])
 def test_a_category_of_missing_numbers_is_no_neighbor(post):
-    """The highest bins get the users without a number, so each method warns once."""
+    """The share of missing numbers keeps its value, and the frequencies of the bins sum to 1 - it.
+
+    The mean of eight shares is within 5 standard errors: the error rate is below 1e-6.
+    """
+    curve = np.exp(-((np.arange(32) - 8) ** 2) / 30)
+    counts = np.append(np.rint(18_800 * curve / curve.sum()), 1_200).astype(int)
     bins = Domain.bins(32, bounds=(0, 32), missing=True)
-    numbers = np.r_[np.full(9_000, 5.5), np.full(1_000, np.nan)]
-    estimate = RangeOracle(1.0, categories=bins, random_state=0).fit_transform(numbers)
-    with pytest.warns(UserWarning, match="category of missing numbers as a neighbor"):
-        post.fit_transform(estimate)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        NormSub().fit_transform(estimate)
+    estimate = OLH(1.0, categories=bins, random_state=0).simulate(counts, 8)
+    processed = post.fit_transform(estimate).values
+    limit = 5 * np.sqrt(estimate[0].noise.variance(counts / counts.sum()).ravel()[-1] / 8)
+    assert abs(processed[:, -1].mean() - 0.06) < limit
+    assert processed.min() >= 0
+    np.testing.assert_allclose(processed.sum(axis=1), 1)
+
+
+def test_a_highest_bin_is_a_neighbor():
+    """Negative control: as the highest bin, 6 % of the users disappear in the smooth curve."""
+    curve = np.exp(-((np.arange(32) - 8) ** 2) / 30)
+    counts = np.append(np.rint(4_700 * curve / curve.sum()), 300).astype(int)
+    shares = []
+    for bins in (Domain.bins(32, bounds=(0, 32), missing=True), Domain.bins(33, bounds=(0, 33))):
+        estimate = OLH(1.0, categories=bins, random_state=0).simulate(counts, 8)
+        shares.append(SmoothMLE().fit_transform(estimate).values[:, -1].mean())
+    assert shares[1] < 0.015 < shares[0]
+
+
+@pytest.mark.parametrize("post", [SmoothMLE(), Smooth(), MonotoneCDF(), EmpiricalBayes()])
+@pytest.mark.parametrize("n_missing", [0, 270, 300])
+def test_missing_numbers_of_few_users(post, n_missing):
+    """All, nearly all or none of a few users have a missing number, in rows of an estimate."""
+    bins = Domain.bins(8, bounds=(0, 8), missing=True)
+    counts = np.append(np.diff(np.linspace(0, 300 - n_missing, 9).astype(int)), n_missing)
+    estimate = GRR(1.0, categories=bins, random_state=0).simulate(counts, 3)
+    processed = post.fit_transform(estimate).values
+    assert processed.shape == (3, 9)
+    assert processed.min() >= 0
+    np.testing.assert_allclose(processed.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5])
+def test_distribution_of_reports_of_bins(share):
+    """The wrapped distribution of reports equals a A + (1 - a) A_m 1', for the matrix A."""
+    bins = Domain.bins(6, bounds=(0, 6), missing=True)
+    estimate = HadamardResponse(1.0, categories=bins, random_state=0).simulate(np.full(7, 9))
+    law = estimate.shards.law
+    A = law.products(np.eye(7))
+    expected = share * A[:, :6] + (1 - share) * A[:, [6]]
+    own = BinsLaw(law, 6, share)
+    np.testing.assert_allclose(own.products(np.eye(6)), expected)
+    np.testing.assert_allclose(expected.sum(axis=0), 1)
+    f = np.arange(6) / 15
+    np.testing.assert_allclose(own.probabilities(f), expected @ f)
+    weights = np.arange(len(A)) / 7.0
+    np.testing.assert_allclose(own.likelihoods(weights), weights @ expected)

@@ -232,8 +232,11 @@ class FrequencyDisplay(EstimateDisplay):
                 is_turned = by == "category" and not is_line and _are_long(categories[shown], ax)
                 orientation = "horizontal" if is_turned else "vertical"
             if is_bins:
-                is_open = estimate.domain.ends is None
-                noun = "bins, not to scale without bounds=" if is_open else "bins"
+                noun = "bins"
+                if estimate.domain.ends is None:
+                    noun = "bins, not to scale without bounds="
+                    if estimate.domain.has_bounds:  # and a category for missing numbers
+                        noun = "bins, to scale with estimate.answered()"
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation

@@ -14,6 +14,7 @@ from ._domain import (
     ends_of,
     has_bins,
     has_cells,
+    has_missing_numbers,
     is_log,
     n_clipped,
     word_digests,

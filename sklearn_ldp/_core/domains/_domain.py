@@ -270,7 +270,8 @@ class Domain(Uncached, tag="domain"):
             names, clients and servers must also agree on the edges.
         missing : bool or str, default=False
             If True, the last category is None, for users without a number. If it is a text, this
-            category is added, and tables show the text as its name.
+            category is added, and tables show the text as its name. Means, quantiles and ranges
+            are then questions to :meth:`FrequencyEstimate.answered`.
         scale : {"linear", "log"}, default="linear"
             How the bins are computed if `edges` is a number of bins. "linear" computes bins of
             equal width. "log" computes edges of which each is the same multiple of the previous
@@ -531,6 +532,26 @@ class Domain(Uncached, tag="domain"):
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
 
     @property
+    def has_bounds(self) -> bool:
+        """Return whether the domain has `bins` with bounds."""
+        return self._bins is not None and self._bins.bounds is not None
+
+    @property
+    def has_missing_numbers(self) -> bool:
+        """Return whether the domain has `bins` and a category for missing numbers."""
+        return self._bins is not None and self._bins.of_missing >= 0
+
+    def without_missing(self) -> Domain:
+        """Return the domain of the same categories without the category for missing answers.
+
+        Returns
+        -------
+        Domain
+            The domain, with the same edges and labels of bins.
+        """
+        return Domain._from_factors([self._factors[0].without_missing()], "Domain")
+
+    @property
     def grid_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The `ends` of the bins of x and of y of a `grid`; None for other domains."""
         ends = [
@@ -600,8 +621,9 @@ class Domain(Uncached, tag="domain"):
     def stand_in(self) -> Any:
         """Return the value that a client with ``missing="report"`` reports for a missing answer.
 
-        It is None if None is a category, and otherwise the last category. For several columns, it
-        is a tuple with such a value for each column.
+        It is None if None is a category, and otherwise the last category. For bins without
+        ``missing=True``, users without a number are therefore counted in the highest bin. For
+        several columns, it is a tuple with such a value for each column.
         """
         lists = [factor.listed for factor in self._factors]
         defaults = tuple(None if None in listed else listed[-1] for listed in lists)
@@ -863,6 +885,11 @@ def has_bins(domain: Any) -> bool:
     return getattr(domain, "edges", None) is not None
 
 
+def has_missing_numbers(domain: Any) -> bool:
+    """Return whether a domain has bins and a category for missing numbers; False for None."""
+    return getattr(domain, "has_missing_numbers", False)
+
+
 def has_cells(domain: Any) -> bool:
     """Return whether the categories of a domain are the cells of a grid; False for None."""
     return getattr(domain, "grid_ends", None) is not None
@@ -896,13 +923,18 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
             f"{name} needs bins of one number, got the cells of two numbers. Ask for rectangles, "
             "such as between([((8, 10), (47, 48))])."
         )
+    if has_missing_numbers(domain) and domain.has_bounds:
+        raise ValueError(
+            f"{name} needs a number of each user, but these bins have a category for missing "
+            "numbers. Ask estimate.answered(), which is the estimate among the users who answered; "
+            "in an oracle or a search, use prefixes() or ranges of positions."
+        )
     if ends is None:
         raise ValueError(
-            f"{name} needs an estimate of bins with bounds and without a category for missing "
-            "numbers, because other bins have no ends or no position. Collect with "
-            "Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, bounds=(100, "
-            '1_000_000), scale="log"). For other categories, use ranges of positions, or '
-            "mean(numbers)."
+            f"{name} needs an estimate of bins with bounds, because other bins have no ends. "
+            "Collect with Domain.bins(edges, bounds=(0, 100)), or for money with Domain.bins(32, "
+            'bounds=(100, 1_000_000), scale="log"). For other categories, use ranges of positions, '
+            "or mean(numbers)."
         )
     return ends
 

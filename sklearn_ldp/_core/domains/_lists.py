@@ -110,6 +110,11 @@ class CategoryList(Uncached, tag="category-list"):
         named.missing_name = name
         return named
 
+    def without_missing(self) -> CategoryList:
+        """Return a copy without the category None."""
+        kept = [category is not None for category in self.listed]
+        return CategoryList(self.categories[kept], self.is_ordered)
+
     @cached_property
     def _codes(self) -> dict[Any, int]:
         """Return a dict that maps each category to its code, the position in the list."""
@@ -404,6 +409,11 @@ class BinList(CategoryList, tag="bin-list"):
                 "either the bins are not in increasing order, or they do not match the "
                 "categories. Save the object again"
             )
+
+    def without_missing(self) -> BinList:
+        n_bins = len(self.ends) - 1
+        labels = self.categories[:n_bins].tolist() if self.own_names else None
+        return BinList(self.edges, self.bounds, self.clip, labels, integers=self.integers)
 
     @property
     def bounds(self) -> tuple[float, float] | None:

@@ -23,12 +23,13 @@ from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
+    comparable,
     is_row_index,
     named_missing,
     own_categories,
     places_of,
 )
-from ..noise import Noise, NoiseModel
+from ..noise import Noise, NoiseModel, noise_of_answered
 from ..numerics.simplex import apportion, norm_sub
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
@@ -53,6 +54,8 @@ from ._checks import check_estimate
 from ._counts import noise_of_counts, refuse_texts, warn_of_suppressed
 
 OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
+# Minimum of the share of users who answered, in standard errors: the delta method fails for less.
+_LEAST_RATIO = 4.0
 _LEVEL = 0.95  # level of the intervals in the representation for notebooks
 
 
@@ -678,6 +681,92 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             )
         values, noise = self.shards.estimate(shards)
         return replace(self, values=values, noise=noise, shards=self.shards.some(shards))
+
+    def answered(self) -> FrequencyEstimate:
+        """Return the estimate among the users who answered, without the missing answers.
+
+        The categories are the categories of this estimate without None. Each frequency is divided
+        by the estimated share of users who answered, ``1 - estimate[None]``. Means, quantiles,
+        ranges and plots of bins with ``missing=True`` need this estimate. Apply post-processors
+        before this method.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The estimate. Its noise includes the error of the share of users who answered, by the
+            delta method. The number of users is the estimated number of users who answered. The
+            result has no `shards` and no `standard_errors`, which describe all users.
+
+        Raises
+        ------
+        ValueError
+            If the estimate has no category None, if a user may have several categories, or if the
+            share of users who answered is less than four of its standard errors.
+
+        Examples
+        --------
+        >>> from sklearn_ldp import GRR, Domain
+        >>> ages = Domain.bins(3, bounds=(0, 90), missing=True)
+        >>> oracle = GRR(3.0, categories=ages, random_state=0)
+        >>> estimate = oracle.fit_transform([20.0, 50.0, 50.0, 80.0, None] * 2000)
+        >>> estimate.answered().median().round(-1)
+        array([50.])
+        """
+        places = [i for i, x in enumerate(comparable(self.categories.tolist())) if x is None]
+        if not places or self.shares_overlap:
+            raise ValueError(
+                "FrequencyEstimate.answered needs an estimate with a category for missing answers, "
+                f"got the categories {', '.join(map(repr, self._labels[:3].tolist()))}, ... "
+                "Declare None as a category, or pass missing=True to Domain.bins."
+            )
+        (place,) = places
+        raw = self.as_raw().values
+        shares = self._checked_shares(raw, place)
+
+        def among(values: Any) -> Any:
+            if values is None:
+                return None
+            return np.delete(values, place, axis=1) / (1 - values[:, [place]])
+
+        kept = np.delete(self.categories, place)
+        domain = kept if self.domain is None else self.domain.without_missing()
+        flags = {name: np.delete(flag, place) for name, flag in (self.flags or {}).items()}
+        caveat = "Shares of all users: all shares are among the users who answered, an estimated "
+        caveat += f"{', '.join(f'{share:.1%}' for share in shares)} of all users."
+        return FrequencyEstimate(
+            among(self.values),
+            domain,
+            None if self.noise is None else noise_of_answered(self.noise, shares, place),
+            self.oracle,
+            postprocessors=self.postprocessors,
+            clip_answers=self.clip_answers,
+            row_names=self.row_names,
+            raw_values=among(self.raw_values),
+            flags=flags or None,
+            caveats=(caveat, *self.caveats),
+            is_partial=self.is_partial,
+        )
+
+    def _checked_shares(self, raw: np.ndarray, place: int) -> np.ndarray:
+        """Return the share of users who answered in each row; raise ValueError if one is uncertain.
+
+        raw: the raw values. place: the position of the missing answer. Shapes: -> (n_estimates,).
+        """
+        shares = 1 - raw[:, place]
+        processed = 1 - self.values[:, place]
+        errors = np.zeros(len(self))
+        if self.noise is not None:
+            plausible = np.clip(raw, 0, 1)
+            variances = np.broadcast_to(self.noise.variance(plausible), raw.shape)
+            errors = np.sqrt(np.maximum(variances[:, place], 0))
+        if np.any(shares <= _LEAST_RATIO * errors) or np.any(processed <= 0):
+            row = int(np.argmin(shares - _LEAST_RATIO * errors))
+            raise ValueError(
+                f"FrequencyEstimate.answered divides by the share of users who answered, got "
+                f"{shares[row]:.3g} with the standard error {errors[row]:.3g}, which may be 0. "
+                "Collect more reports, or use the frequencies among all users."
+            )
+        return shares
 
     # -- asking -------------------------------------------------------------------------------
     @overload
@@ -1354,10 +1443,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples = np.ravel(self.noise.n_samples)[0]
+            n_samples = round(np.ravel(self.noise.n_samples)[0])
+            among = getattr(self.noise.channel, "among", "")
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
-            parts.append(f"{counted(n_samples, 'user')}, {level} {std:.2g}")
+            parts.append(f"{counted(n_samples, 'user')}{among}, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)

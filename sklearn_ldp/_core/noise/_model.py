@@ -95,7 +95,8 @@ class Term(NamedTuple):
     def of_rows(self, rows: Rows) -> Term:
         """Return the term of an estimate that contains only the given rows."""
         numbers = {name: _some(getattr(self, name), rows) for name in ("weight", "users")}
-        return self._replace(**numbers, frequencies=_some(self.frequencies, rows, least=2))
+        law = self.law.of_rows(rows) if hasattr(self.law, "of_rows") else self.law
+        return self._replace(law=law, **numbers, frequencies=_some(self.frequencies, rows, least=2))
 
     def permuted(self, order: np.ndarray) -> Term:
         """Return the term for the same estimate with its categories in another order.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..common.text import number_texts
-from ..domains import has_cells, is_log, range_names
+from ..domains import has_cells, has_missing_numbers, is_log, range_names
 from ..noise import Noise
 from ..queries import between
 from ._confidence import (
@@ -93,6 +93,7 @@ def describe_estimate(
         of_look = level_of_look(level, d, n_users, n_narrowest)
     each = level_of_each(of_look, n_tables)
     is_weighted = noise is not None and noise.is_weighted
+    among = "" if noise is None else getattr(noise.channel, "among", "")
     may_be_said: list[str] = []
     may_not_be_said = [*estimate.caveats, *_cut_sets(estimate)]
     is_useful = True
@@ -112,14 +113,14 @@ def describe_estimate(
     return {
         **describe_nothing(question, str(estimate).partition("\n")[0], level, estimate.oracle),
         "value": value,
-        "shown": "Share of the population, by weights" if is_weighted else "Share of users",
+        "shown": "Share of the population, by weights" if is_weighted else f"Share of users{among}",
         "domain": _domain(estimate, labels),
         "n_categories": d,
         "n_samples": _number(noise, "n_samples" if is_weighted else "n_users"),
         "n_asked": _number(noise, "n_samples"),
         "noise_level": _number(noise, "std"),
         "postprocessors": list(estimate.postprocessors),
-        "of": _ABOUT[of != "users", is_weighted],
+        "of": _ABOUT[of != "users", is_weighted] + (among and f"; only users{among}"),
         "interval": at_level(level, estimate.states_errors, noise, at_all_times),
         "is_ordered": _is_ordered(estimate),
         "rows": rows_of(table),
@@ -139,7 +140,10 @@ def _number(noise: Any, name: str) -> Any:
     The result is None if the noise is None or lacks this attribute.
     """
     number = getattr(noise, name, None)
-    return None if number is None else np.ravel(number)[0].item()
+    if number is None:
+        return None
+    is_estimated = name != "std" and hasattr(noise.channel, "among")
+    return (np.rint if is_estimated else np.asarray)(np.ravel(number)[0]).item()
 
 
 def _cut_sets(estimate: Any) -> list[str]:
@@ -436,6 +440,11 @@ def _uncertain(
             "The level of the intervals is approximate, because only the standard deviation of "
             "the noise is known. Each interval assumes that the noise is normal."
         )
+    if has_missing_numbers(raw.domain) and raw.domain.has_bounds:
+        sentences.append(
+            "The mean, the quartiles and the ranges of the numbers: some users gave no number. The "
+            "report of estimate.answered() is about the users who answered."
+        )
     sentences += _dishonest(raw, raw.noise)
     answers = np.clip(estimate.answer()[0], 0, 1)
     n_out = int(np.sum((answers < low) | (answers > high)))
@@ -528,6 +537,8 @@ def _made_by(estimate: Any, level: float) -> str:
     for name in estimate.postprocessors:
         call = _postprocessor_call(name, estimate.shares_overlap)
         lines.append(f"estimate = {call}.fit_transform(estimate)")
+    if estimate.noise is not None and hasattr(estimate.noise.channel, "among"):
+        lines.append("estimate = estimate.answered()")
     lines.append(f"estimate.report(level={level:g})")
     if imports:
         lines = [f"from sklearn_ldp import {', '.join(dict.fromkeys(imports))}", "", *lines]

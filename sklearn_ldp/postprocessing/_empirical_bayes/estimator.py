@@ -12,7 +12,7 @@ from ..._core.estimates import FrequencyEstimate
 from ..._core.noise import Noise
 from ..._core.numerics.deconvolution import fit_average, fit_g_model
 from ..._core.queries import Queries, QuerySet
-from .._base import warn_of_missing
+from .._base import MissingApart
 from .few import few_categories_row
 from .group_priors import FEWEST
 from .hints import Grouping, QueryHints, as_partitions, range_partitions
@@ -149,7 +149,7 @@ class EmpiricalBayes(LearnedPrior):
     is divided into 5, 10, 20, 40, 80 or 160 ranges, and the priors of the ranges differ like the
     priors of groups. In the second type, the frequencies follow a smooth curve, which is a sum of
     cosine waves with Gaussian priors. If the order does not help, the common prior of all
-    categories is used.
+    categories is used. Missing numbers are a range of their own, and they are not on the curve.
 
     **The most frequent categories.** With ``queries=top_k(k)`` the value of a category is its
     expected frequency *under the condition that it is among the k largest*: that its frequency
@@ -238,10 +238,9 @@ class EmpiricalBayes(LearnedPrior):
         if top is not None:
             values = [top_values(row, top, self.simplex) for row in self._learn(estimate)]
         elif partitions or ordered:
-            if ordered:
-                warn_of_missing(estimate, type(self).__name__)
+            place = MissingApart.of(estimate).place
             learned = self._learn(estimate)
-            rows = [grouped(row, partitions, ordered, self.simplex) for row in learned]
+            rows = [grouped(row, partitions, ordered, self.simplex, place) for row in learned]
             totals = [group_totals(p, i, rows) for i, p in enumerate(partitions)]
             self.group_totals_: list[GroupTotals] = totals
             if ordered:
@@ -280,7 +279,7 @@ class EmpiricalBayes(LearnedPrior):
         ordered = bool(is_ordered) and len(estimate.categories) >= FEWEST
         if ordered:
             known = [p.codes.tobytes() for p in partitions]
-            ranges = range_partitions(estimate.categories)
+            ranges = range_partitions(estimate.categories, MissingApart.of(estimate).place)
             partitions = partitions + [p for p in ranges if p.codes.tobytes() not in known]
         if top is not None and (partitions or self.ordered):
             raise ValueError(

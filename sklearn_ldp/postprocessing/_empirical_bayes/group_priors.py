@@ -19,7 +19,7 @@ length and the smoothness of this decrease are averaged, weighted by their likel
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,25 @@ class Curve:
     means: np.ndarray  # (d,): posterior means, which may be negative
     log_likelihood: float  # logarithm of the joint density of the estimates, as in `Estimates`
     wave_variances: np.ndarray  # (d,): posterior variance of each wave
+    missing: int | None = None  # the position of the missing answers, which are not on the curve
+    missing_variance: float = 0.0
+
+    def with_missing(self, estimates: Estimates, place: int) -> Curve:
+        """Return the curve with the missing answers at a position. They keep their estimate.
+
+        Their likelihood is the likelihood under the common prior, so that the missing answers do
+        not change the probability of the curve.
+        """
+        others = np.delete(estimates.z, place)
+        log_likelihood = estimates.log_likelihood() - estimates.of(others).log_likelihood()
+        missing = estimates.z[place]
+        return replace(
+            self,
+            means=np.insert(self.means, place, missing),
+            log_likelihood=self.log_likelihood + log_likelihood,
+            missing=place,
+            missing_variance=float(1 + estimates.growth * max(missing, 0)),
+        )
 
     def variances(self, partition: Partition) -> np.ndarray:
         """Return the posterior variance of each group's total frequency, of shape (n_groups,).
@@ -65,6 +84,12 @@ class Curve:
         The variance is exact if each group is a range of consecutive categories. For other groups,
         the errors of the group's categories are assumed to be independent.
         """
+        if self.missing is not None:
+            bins = Partition(np.delete(partition.codes, self.missing), partition.names)
+            alone = replace(self, means=np.delete(self.means, self.missing), missing=None)
+            result = alone.variances(bins)
+            result[partition.codes[self.missing]] += self.missing_variance
+            return result
         d = len(self.means)
         sizes = partition.sizes()
         if np.any(np.diff(partition.codes) < 0):
@@ -290,6 +315,10 @@ class Estimates:
         self.growth = growth
         self.far = z[~self.is_near]
         self.far_variances = np.maximum(1 + growth * self.far, 0)
+
+    def of(self, z: np.ndarray) -> Estimates:
+        """Return other estimates with the same prior. Their posterior means are not computed."""
+        return Estimates(z, self.theta, self.weights, self.growth, z, self.law)
 
     def at_nodes(self, partition: Partition) -> sparse.csr_array:
         """Return a sparse matrix of shape (n_groups, n_nodes).

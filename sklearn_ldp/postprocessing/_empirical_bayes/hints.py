@@ -94,15 +94,18 @@ def _partition(groups: Any, categories: np.ndarray, name: str) -> Partition:
     return Partition(codes, [names[i] for i in used])
 
 
-def range_partitions(categories: np.ndarray) -> list[Partition]:
+def range_partitions(categories: np.ndarray, place: int | None = None) -> list[Partition]:
     """Return several divisions of an ordered domain into ranges of nearly equal length.
 
     categories: the categories in their order, of shape (d,).
     Returns: a list of partitions into 5, 10, 20, 40, 80 and 160 ranges. Numbers of ranges that
     would have fewer than 3 categories per range are left out. For 6 to 14 categories there is one
     partition into 2 ranges, and for fewer categories the list is empty. The name of a range is the
-    pair of its first and its last category.
+    pair of its first and its last category. place: the position of the missing answers, which are
+    a range of their own; None if there are none.
     """
+    missing = categories if place is None else categories[[place]]
+    categories = categories if place is None else np.delete(categories, place)
     d = len(categories)
     numbers = [n for n in _RANGES if n * _SMALLEST_RANGE <= d]
     if not numbers and d >= 2 * _SMALLEST_RANGE:
@@ -112,6 +115,9 @@ def range_partitions(categories: np.ndarray) -> list[Partition]:
         codes = np.arange(d) * n // d
         edges = np.searchsorted(codes, np.arange(n + 1))
         names = list(zip(categories[edges[:-1]], categories[edges[1:] - 1], strict=True))
+        if place is not None:
+            codes = np.insert(codes, place, n)
+            names.append((missing[0], missing[0]))
         result.append(Partition(codes, names))
     return result
 

@@ -115,7 +115,13 @@ class Grouped:
     raw_weights: list[np.ndarray]
 
 
-def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex: bool) -> Grouped:
+def grouped(
+    row: LearnedRow,
+    partitions: list[Partition],
+    ordered: bool,
+    simplex: bool,
+    missing: int | None = None,
+) -> Grouped:
     """Improve one row by priors that differ between groups and, if `ordered`, by a smooth curve.
 
     row: the row, with the common prior of all categories. Returns: the improved estimate, as an
@@ -128,7 +134,13 @@ def grouped(row: LearnedRow, partitions: list[Partition], ordered: bool, simplex
     std = row.sample.std
     growth = row.sample.growth
     estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
-    curve = fit_curve(z, growth, 1 / std) if ordered else None
+    # missing: the position of the missing answers, which are no neighbor of a category.
+    curve = None
+    if ordered and missing is not None:
+        curve = fit_curve(np.delete(z, missing), growth, 1 / std - z[missing])
+        curve = curve.with_missing(estimates, missing)
+    elif ordered:
+        curve = fit_curve(z, growth, 1 / std)
     fit = fit_groups(estimates, partitions, curve)
     raw = norm(row.raw)
     common = row.means
