@@ -284,7 +284,6 @@ class Smooth(BasePostProcessor):
     risk, and the result is almost the result of Norm-Sub.
 
     The order is the order of ``estimate.categories``. The values of the categories are not used.
-    The category of missing numbers is a neighbor of no bin and keeps its raw frequency.
     Therefore declare the categories in their order. ``categories=range(100)`` is right, but sorted
     strings, or ``categories="auto"`` for strings, put ``"10"`` before ``"9"``. Unlike other
     methods, this method may make one category more frequent than another although its raw estimate

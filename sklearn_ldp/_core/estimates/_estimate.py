@@ -1443,7 +1443,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if self.noise is None:
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
-            n_samples = round(np.ravel(self.noise.n_samples)[0])
+            n_samples = np.ravel(self.noise.n_samples)[0]
             among = getattr(self.noise.channel, "among", "")
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
