@@ -380,8 +380,8 @@ class SmoothMLE(BasePostProcessor):
     that minimizes an unbiased estimate of the error. The result is replaced by the closest
     frequencies, in units of the errors of the raw estimate. `curve_weight_` is the probability that
     no cell differs at random. If there are few users, or if the numbers are almost independent and
-    have rough margins, rectangles can be about 15 % more accurate with HDG [3]_, which asks two
-    thirds of the users about one number (see the notes on places).
+    have rough margins, rectangles can be 10 to 30 % more accurate with HDG [3]_, which asks
+    two thirds of the users about one number (see the notes on places).
 
     Over other domains, the oracle must count each distinct report. These oracles do:
     :class:`MatrixOracle` (with ``strategy="square-wave"`` for smooth data, with
