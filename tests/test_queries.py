@@ -477,7 +477,7 @@ def test_between_goes_where_other_queries_go():
             "got the empty range \\[40.0, 20.0\\]. Pass a stop that is larger than the start",
         ),
         ([(0, 10**400)], "list of pairs"),
-        ([(np.nan, 20)], "larger than the start"),
+        ([(np.nan, 20)], "a missing start or stop in"),
         ([(0, 20), (100, 120)], "outside of all bins. Pass numbers from 0 to 100"),
     ],
 )

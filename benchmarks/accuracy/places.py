@@ -4,7 +4,8 @@
 
 FILE is the output of ``benchmarks/accuracy/_real_populations.py --places``: residents of cities of
 countries. Other populations are pairs of columns of Adult. All code and all constants were fixed
-before these populations were used, except for the last step of SmoothMLE: see the notes on places.
+before these populations were used, except for the last step of SmoothMLE and the prior of margins:
+see the notes on places.
 `--tune` uses the populations for tuning instead: other countries, made-up populations, and other
 pairs of columns. HDG and the disk mechanism are written from the papers:
 
@@ -159,7 +160,7 @@ def populations(n: int, tune: bool, data: Path, file: Path | None) -> dict[str, 
         for name, rows in countries.items():
             named[name] = np.array(rows).reshape(n, width, n, width).sum(axis=(1, 3))
     if tune:
-        named |= tuned(n) | drawn(n)
+        named |= tuned(n) | drawn(n) | rough(n)
     path = data / "ADULT_TRAIN.csv.gz"
     if path.exists():
         people = pd.read_csv(path)
@@ -170,7 +171,11 @@ def populations(n: int, tune: bool, data: Path, file: Path | None) -> dict[str, 
     return {name: _scaled(shares) for name, shares in named.items()}
 
 
-_TUNED_COLUMNS = (("age", "hours_per_week"), ("age", "education_num"))
+_TUNED_COLUMNS = (
+    ("age", "hours_per_week"),
+    ("age", "education_num"),
+    ("age", "capital_loss"),
+)
 _COLUMNS = (
     ("fnlwgt", "age"),
     ("education_num", "hours_per_week"),
@@ -217,6 +222,23 @@ def drawn(n: int) -> dict[str, np.ndarray]:
     steps = 1.0 + 6 * ((x < 0.43) & (y > 0.31)) + 2 * (x > 0.78)
     named = {"country": country, "coast": coast, "city": city, "circle": circle, "steps": steps}
     return named
+
+
+def rough(n: int) -> dict[str, np.ndarray]:
+    """Other populations for tuning: almost independent numbers, with rough margins."""
+    rng = np.random.default_rng(5)
+    x = (np.arange(n) + 0.5) / n
+    first, second = (rng.permutation(np.arange(1.0, n + 1) ** -power) for power in (1.0, 0.7))
+    heaped = np.exp(-(((x - 0.45) / 0.2) ** 2)) + 0.02
+    heaped[:: max(n // 8, 1)] *= 3
+    heaped[int(0.4 * n)] *= 12
+    smooth = np.exp(-(((x - 0.3) / 0.25) ** 2))
+    tilted = np.exp(3 * np.outer(x - 0.5, x - 0.5))
+    return {
+        "product": np.outer(first, second),
+        "heaped": np.outer(heaped, second) * tilted,
+        "smooth and heaped": np.outer(smooth, heaped) * tilted**2,
+    }
 
 
 def _histogram(first: Any, second: Any, n: int) -> np.ndarray:

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .._core.common.files import make_folder
-from .._core.domains import has_cells
-from .._core.estimates import FrequencyEstimate
-from .._core.statistics import quartiles
 
 
 def check_matplotlib() -> None:
@@ -38,6 +35,8 @@ def draw(
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
+    from .._core.estimates import FrequencyEstimate
+
     mpl.use("agg")  # a backend that needs no screen
     options: dict[str, Any] = {"level": level}
     if by_frequency and _has_bars(estimate):
@@ -59,6 +58,10 @@ def _has_bars(estimate: Any) -> bool:
 
     A single column of bins is a curve. In a set of several columns, its bins are bars.
     """
+    from .._core.domains import has_cells
+    from .._core.estimates import FrequencyEstimate
+    from .._core.statistics import quartiles
+
     if isinstance(estimate, Mapping):
         return not any(has_cells(part.domain) for part in estimate.values())
     is_several = len(estimate) > 1

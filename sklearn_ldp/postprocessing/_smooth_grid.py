@@ -23,9 +23,10 @@ from .._core.numerics.simplex import norm_sub
 
 # Chosen on 2026-11-28 on populations that `python -m benchmarks.accuracy.places --tune` prints.
 _PENALTIES = 8.0 ** np.arange(3, -3, -1)
-# The order of the penalised differences, and how much less those of a single axis are penalised:
-# with much less, both numbers are almost independent.
-_FIELDS = ((2, 1.0), (2, 30.0))
+# The prior of the two margins: a factor of the variances of their waves, and the variance of random
+# differences of the logarithms of their bins. With the second pair, both numbers are almost
+# independent, and margins may be rough.
+_MARGINS = ((1.0, 0.0), (30.0, 0.25))
 _SPIKES = [(0.01, 4.0), (0.1, 4.0), (0.1, 2.0), (1.0, 4.0), (1.0, 2.0), (1.0, 1.0), (1.0, 0.5)]
 _ROUNDS = 2
 _LEAST_MASS = 0.01  # share of users beside spikes
@@ -37,6 +38,7 @@ _CORRECTIONS = 2  # by residuals; the second one follows a projection
 _NUDGE = 0.3  # standard deviations of the errors, to measure how far the average follows the data
 # The others bound the work.
 _MOST_WAVES = 400
+_MOST_OF_MARGIN = 64  # waves of each margin
 _MOST_STEPS = 30
 _MOST_PRODUCTS = 200
 _CLOSE = 1e-2  # of the square of the first residual
@@ -153,10 +155,10 @@ def _average(data: _Data) -> _Smooth:
     even = np.full(shape, 1 / data.size)
     flat = _Mode(np.inf, even, data.fit(even), np.zeros(shape), data.information(even))
     models = [flat]
-    for field in _FIELDS:
+    for margins in _MARGINS:
         model = flat
         for penalty in _PENALTIES:
-            model = data.model(penalty, field, model)
+            model = data.model(penalty, margins, model)
             models.append(model)
             if model.evidence < max(one.evidence for one in models) - _HOPELESS:
                 break
@@ -424,8 +426,12 @@ class _Data:
         self._left, self._right = (dct(np.eye(n), axis=0, norm="ortho") for n in values.shape)
         first, second = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in values.shape)
         self._roughness = first[:, None] + second
-        order = np.argsort(self._roughness, axis=None, kind="stable")
-        self._kept = order[1 : _MOST_WAVES + 1]  # without the constant, which changes nothing
+        largest = np.sort(self._roughness, axis=None)[: _MOST_WAVES + 1][-1]
+        is_kept = self._roughness <= largest
+        is_kept[0, :_MOST_OF_MARGIN] = True
+        is_kept[:_MOST_OF_MARGIN, 0] = True
+        is_kept[0, 0] = False  # the constant changes nothing
+        self._kept = np.flatnonzero(is_kept)
 
     def fit(self, frequencies: np.ndarray) -> float:
         """Return the log-likelihood of frequencies, up to a constant."""
@@ -435,24 +441,25 @@ class _Data:
     def _cells(self, waves: np.ndarray) -> np.ndarray:
         return self._left.T @ waves @ self._right
 
-    def _scales(self, penalty: float, field: tuple[int, float]) -> np.ndarray:
+    def _scales(self, penalty: float, margins: tuple[float, float]) -> np.ndarray:
         """Return the prior standard deviations of the coefficients, of the shape of the grid.
 
-        penalty: the larger it is, the smoother are the logarithms of the frequencies. field: the
-        order of the differences that should be small, and the factor of the variances of waves
-        along only one axis.
+        penalty: the larger it is, the smoother are the logarithms of the frequencies. margins: a
+        factor of the variances of waves along only one axis, and the variance of the differences
+        of the logarithms of single bins of a margin.
         """
-        order, of_axes = field
-        scales: np.ndarray = np.zeros(self.size)
-        scales[self._kept] = (penalty * self._roughness.ravel()[self._kept] ** order) ** -0.5
-        scales = scales.reshape(self.shape)
-        scales[0] *= of_axes**0.5
-        scales[:, 0] *= of_axes**0.5
-        return scales
+        factor, roughness = margins
+        variances: np.ndarray = np.zeros(self.size)
+        variances[self._kept] = 1 / (penalty * self._roughness.ravel()[self._kept] ** 2)
+        variances = variances.reshape(self.shape)
+        n_x, n_y = self.shape
+        variances[1:, 0] = factor * variances[1:, 0] + roughness * n_y
+        variances[0, 1:] = factor * variances[0, 1:] + roughness * n_x
+        return np.sqrt(variances)
 
-    def model(self, penalty: float, field: tuple[int, float], start: _Mode) -> _Mode:
+    def model(self, penalty: float, margins: tuple[float, float], start: _Mode) -> _Mode:
         """Return the posterior mode of a model. The search starts at the mode of another model."""
-        scales = self._scales(penalty, field)
+        scales = self._scales(penalty, margins)
         z = np.divide(start.coefficients, scales, out=np.zeros(self.shape), where=scales > 0)
         z, top, f = self._mode(z, scales, self._root(start.information, scales))
         information = self.information(f)

@@ -708,7 +708,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> from sklearn_ldp import GRR, Domain
         >>> ages = Domain.bins(3, bounds=(0, 90), missing=True)
         >>> oracle = GRR(3.0, categories=ages, random_state=0)
-        >>> estimate = oracle.fit_transform([20.0, 50.0, 50.0, 80.0, None] * 2000)
+        >>> estimate = oracle.fit_transform([20.5, 50.5, 50.5, 80.5, None] * 2000)
         >>> estimate.answered().median().round(-1)
         array([50.])
         """
