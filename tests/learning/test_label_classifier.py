@@ -48,6 +48,7 @@ from sklearn_ldp.learning._label_classifier import (
     report_likelihood,
     with_known_labels,
 )
+from sklearn_ldp.learning._label_scores import _roc_auc
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 CLASSES = {2: ["no", "yes"], 3: ["a", "b", "c"], 5: [0, 1, 2, 3, 4]}
@@ -582,6 +583,17 @@ def test_without_noise_scores_are_those_of_scikit_learn(metric, is_weighted):
     given = given_to(metric, P)
     score = label_dp_score(metric, y, given, epsilon=44.0, classes=[0, 1], sample_weight=weights)
     assert score == pytest.approx(METRICS[metric](y, given, sample_weight=weights), abs=1e-6)
+
+
+def test_the_area_under_the_curve_is_a_sum_over_pairs_of_different_users():
+    rng = np.random.default_rng(0)
+    labels = rng.normal(size=(30, 2))  # corrected labels are neither 0 nor 1
+    decision = np.sort(rng.integers(12, size=30))  # with ties
+    is_larger = (decision[None] > decision[:, None]) + 0.5 * (decision[None] == decision[:, None])
+    products = np.outer(labels[:, 0], labels[:, 1])
+    np.fill_diagonal(products, 0)
+    expected = np.array([[(products * is_larger).sum()], [products.sum()]]) / labels.sum() ** 2
+    np.testing.assert_allclose(_roc_auc(labels, decision), expected)
 
 
 @pytest.mark.slow

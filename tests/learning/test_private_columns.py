@@ -159,6 +159,13 @@ def test_randomness():
     assert not np.array_equal(going_on.privatize(X), going_on.privatize(X))
 
 
+def test_an_epsilon_that_protects_no_user_is_not_silent():
+    transformer = PrivatizedColumns(epsilon=40.0, domains=DOMAINS)
+    transformer.fit(people(20))  # releases nothing
+    with pytest.warns(PrivacyWarning, match="epsilon=40 protects no user"):
+        transformer.fit_transform(people(20))
+
+
 def test_the_same_rows_twice_are_not_silent():
     X = people(200)
     transformer = PrivatizedColumns(domains=DOMAINS)

@@ -28,7 +28,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp.metrics import query_errors
 from sklearn_ldp.model_selection import default_candidates
-from sklearn_ldp.model_selection._drawn_noise import correlated
+from sklearn_ldp.model_selection._drawn_noise import correlated, plausible_frequencies
 from sklearn_ldp.postprocessing import norm, norm_sub
 from sklearn_ldp.queries import groups
 from sklearn_ldp.surveys._consistent import linear_tables
@@ -248,3 +248,10 @@ def test_the_seed_decides():
     inner = SyntheticSearch(candidates, n_repeats=2, random_state=0)
     outer = HeldOutSearch([Base(), inner], n_splits=1, method="bootstrap").fit(estimate)
     assert outer.best_index_ == 1
+
+
+def test_plausible_frequencies_need_not_sum_to_one():
+    whole = FrequencyEstimate([[0.7, 0.6, -0.1]], list("abc"))
+    np.testing.assert_allclose(plausible_frequencies(whole, whole.values[0]), [0.55, 0.45, 0])
+    part = FrequencyEstimate([[0.7, 0.6, -0.1]], list("abc"), is_partial=True)
+    np.testing.assert_allclose(plausible_frequencies(part, part.values[0]), [0.7, 0.6, 0])

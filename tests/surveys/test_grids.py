@@ -30,6 +30,9 @@ LEVELS = [(1, 6), (8, 1), (2, 1), (1, 2), (2, 2), (1, 1)]
 CHANNEL = grid_channel(1.0, (8, 6), LEVELS, [1, 1, 1, 1, 2, 2])
 
 
+AXIS_OF_TWO = Domain.bins(2, bounds=(0, 2))
+
+
 def places(n, rng):
     """Coordinates of users around two towns."""
     towns = np.array([[2.5, -1.0], [6.0, 1.5]])
@@ -268,6 +271,12 @@ def test_few_users_are_refused():
 
 
 # -- rectangles ------------------------------------------------------------------------------------
+def test_random_rectangles_contain_a_cell():
+    narrow = Domain.grid(AXIS_OF_TWO, AXIS_OF_TWO)
+    rows = rectangles(200, random_state=0).aligned(narrow.categories, narrow).matrix(4)
+    assert np.all(np.ravel(rows.sum(axis=1)) >= 1)
+
+
 def test_rectangles_in_units_of_the_numbers():
     values = np.arange(1.0, 49) / np.arange(1, 49).sum()
     estimate, cells = FrequencyEstimate([values], GRID), values.reshape(8, 6)
