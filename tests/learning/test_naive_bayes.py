@@ -78,14 +78,15 @@ def test_evidence_of_three_classes():
 
 
 def test_shrunk_evidence_has_less_error_than_plain_ratios(seed):
-    """20 features of 8 values: the mean squared error of log odds is below a quarter of that.
+    """60 features of 8 values: the mean squared error of log odds is below a third of that.
 
-    Standard deviation over seeds .03 of a ratio of about .07. With a noise level that is 30 times
-    too small the shrinkage is hardly any, and the error is not below half.
+    The ratio has the mean .17 and the standard deviation .017 over 200 seeds, so the limit is nine
+    of them away. With a noise level that is 30 times too small, the ratio is 2.1, standard
+    deviation .12.
     """
     rng = np.random.default_rng(seed)
     errors = {"shrunk": 0.0, "ratios": 0.0, "wrong level": 0.0}
-    for _ in range(20):
+    for _ in range(60):
         frequencies, log_odds = rng.dirichlet(np.full(8, 2.0)), rng.normal(size=8) * 0.5
         table, prior = noisy_table(rng, frequencies, log_odds, 0.3, 0.02)
         ratios = np.log(np.maximum(table, 1e-3))
@@ -97,8 +98,8 @@ def test_shrunk_evidence_has_less_error_than_plain_ratios(seed):
         truth = log_odds + np.log(0.3 / 0.7) - np.log(prior[1] / prior[0])
         for name, values in found.items():
             errors[name] += float(frequencies @ (values[:, 0] - truth) ** 2)
-    assert errors["shrunk"] < 0.25 * errors["ratios"]
-    assert errors["wrong level"] > 0.5 * errors["ratios"]
+    assert errors["shrunk"] < 0.33 * errors["ratios"]
+    assert errors["wrong level"] > 1.0 * errors["ratios"]
 
 
 def test_noise_alone_says_hardly_anything():

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from estimators import ORACLES, SUPPORTING, slow_but, ways
 from random_question import QuestionChannel, RandomQuestion
@@ -521,3 +522,12 @@ def test_a_domain_that_cannot_be_decoded_is_refused_at_once(oracle):
     recommended = HadamardResponse(4.0, categories=10**7, random_state=0)
     assert recommended.privatize([1, 9_999_999]).shape == (2,)
     recommended.protocol().refuse_size()
+
+
+def test_a_second_fit_accepts_columns_of_other_names():
+    oracle = GRR(1.0, categories=["a", "b"], random_state=0)
+    oracle.fit(pd.DataFrame({"may": ["a", "b"]}))
+    oracle.fit(pd.DataFrame({"june": ["a", "b"]}))
+    assert oracle.feature_names_in_.tolist() == ["june"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        oracle.partial_fit(pd.DataFrame({"may": ["a", "b"]}))

@@ -123,6 +123,14 @@ def test_names_of_several_columns_are_text():
     assert "('" not in text
 
 
+def test_the_printed_report_of_many_columns_is_short():
+    domains = {f"c{i}": ["no", "yes"] for i in range(30)}
+    oracle = ColumnOracle(3.0, domains=domains, random_state=0)
+    tables = oracle.fit_transform(np.full((6000, 30), "no", dtype=object))
+    assert len(tables.describe()["parts"]) == 30
+    assert len(repr(tables.report()).splitlines()) == 21
+
+
 def test_too_few_users_say_nothing():
     oracle = OLH(1.0, categories=WORDS, random_state=0)
     few, many = oracle.simulate([1, 1, 1]).report(), oracle.simulate([300, 300, 300]).report()
