@@ -4,8 +4,8 @@
 
 The program measures the CPU time of important operations on one core, alternately with a NumPy
 computation (the yardstick) in a separate process. It compares the ratios of both times with
-``regression_baselines.json``. It also compares the peak memory, and the time of a first import as a
-multiple of the time to import scikit-learn. The ratios depend on the kind of processor, so
+``regression_baselines.json``. It also compares the peak memory, and the times of imports as
+multiples of the time to import scikit-learn. The ratios depend on the kind of processor, so
 baselines of one kind of machine are not valid for another kind. An operation is measured again if
 its ratio exceeds the baseline, or if the ratio is so far below the baseline that a regression would
 not be noticed. If the second ratio is also outside of the limits, the exit code is 1. ``--update``
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,14 @@ BASELINES = Path(__file__).with_name("regression_baselines.json")
 FACTOR = STALE_FACTOR = 2.0
 MEMORY_FACTOR, MEMORY_SLACK = 1.5, 10.0  # MiB
 N_USERS, N_CATEGORIES, N_CATEGORIES_POST, N_ROWS = 100_000, 1_024, 42_178, 5
+N_MANY_USERS = 10_000_000
 ROUNDS = 5
+#: Imports in one process, in this order, and their names in the table.
+IMPORTS = {
+    "import sklearn_ldp": "import sklearn_ldp",
+    "import OLH": "from sklearn_ldp import OLH",
+    "import": "from sklearn_ldp import NormSub",
+}
 QUICK = 0.02  # seconds: quicker work is repeated more often
 # Run in a separate process: the peak above what the imports and the values take.
 _MEMORY_PROBE = """
@@ -145,7 +153,7 @@ def table(measured: dict[str, float], baselines: dict[str, float], factor: float
         rows.append([name, f"{value:.3g}", f"{baseline:.3g}", verdict])
     header = ["path", "now", "baseline", ""]
     units = (
-        "times: of a NumPy yardstick's; import: of sklearn.pipeline's, after it; "
+        "times: of a NumPy yardstick's; imports: of sklearn.pipeline's, after it; "
         "memory: MiB at the peak"
     )
     return f"{units}\n{format_table(header, rows)}"
@@ -165,9 +173,13 @@ def measure_all(only: list[str] | None = None) -> dict[str, float]:
 def _measures(plain_seconds: Callable[[], float]) -> Iterator[tuple[str, Callable[[], float]]]:
     for name, work in hot_paths():
         yield name, partial(ratio, work, plain_seconds)
-    yield "import", import_ratio
+    for name in IMPORTS:
+        yield name, partial(import_ratio, name)
+    yield "start of the command line", partial(start_ratio, plain_seconds)
     for name in ORACLES:
-        yield f"memory {name} fit", partial(peak_memory, name)
+        yield f"memory {name} fit", partial(peak_memory, name, N_USERS)
+    for name in ("GRR", "OLH"):
+        yield f"memory {name} fit, {N_MANY_USERS:,} users", partial(peak_memory, name, N_MANY_USERS)
     for name, work in postprocessor_paths():
         yield f"memory {name}", partial(traced_peak, work)
 
@@ -220,35 +232,63 @@ def serve_yardsticks() -> None:
         print(_cpu_seconds(yardstick), flush=True)
 
 
-def import_seconds(rounds: int = ROUNDS) -> tuple[float, float]:
+def import_seconds(name: str = "import", rounds: int = ROUNDS) -> tuple[float, float]:
     """Return the best times of importing sklearn.pipeline, and then ours, in new processes.
 
-    Ours is what a first example imports, as the package itself imports next to nothing. The
-    bytecode is already compiled, as after an installation by pip.
+    Ours is by default what a first example imports, as the package itself imports next to nothing.
+    The result includes the earlier lines of `IMPORTS`.
     """
+    lines = "; ".join(list(IMPORTS.values())[: list(IMPORTS).index(name) + 1])
     code = (
         "from time import process_time as now; a = now(); import sklearn.pipeline; b = now(); "
-        "from sklearn_ldp import OLH, NormSub; print(b - a, now() - b)"
+        f"{lines}; print(b - a, now() - b)"
     )
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-X", f"pycache_prefix={folder}", "-c", code]
-        run = partial(subprocess.run, check=True, capture_output=True, text=True, env=environment)
-        run(command)  # compiles the bytecode
-        times = [[float(t) for t in run(command).stdout.split()] for _ in range(rounds)]
+    with compiled_runs("-c", code) as run:
+        times = [[float(t) for t in run().split()] for _ in range(rounds)]
     pipeline, own = (min(column) for column in zip(*times, strict=True))
     return pipeline, own
 
 
-def import_ratio() -> float:
-    """Return the time of importing what a first example imports, in units of scikit-learn's."""
-    pipeline, own = import_seconds()
+@contextmanager
+def compiled_runs(*arguments: str) -> Iterator[Callable[[], str]]:
+    """Yield a function that runs Python with these arguments in a new process.
+
+    The function returns the output. The bytecode is already compiled, as after an installation by
+    pip.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-X", f"pycache_prefix={folder}", *arguments]
+
+        def run() -> str:
+            options: dict[str, Any] = {"check": True, "capture_output": True, "text": True}
+            return subprocess.run(command, env=environment, **options).stdout
+
+        run()  # compiles the bytecode
+        yield run
+
+
+def import_ratio(name: str) -> float:
+    """Return the time of some of our imports, in units of the time to import sklearn.pipeline."""
+    pipeline, own = import_seconds(name)
     return own / pipeline
 
 
-def peak_memory(name: str) -> float:
+def start_ratio(plain_seconds: Callable[[], float]) -> float:
+    """Return the CPU time of ``python -m sklearn_ldp --help`` in units of the yardstick."""
+
+    def cpu_of_children() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    with compiled_runs("-m", "sklearn_ldp", "--help") as run:
+        clock = partial(seconds, run, repeats=1, clock=cpu_of_children)
+        return min(clock() for _ in range(ROUNDS)) / min(plain_seconds() for _ in range(ROUNDS))
+
+
+def peak_memory(name: str, n_users: int) -> float:
     """Return the MiB that a collection takes at its peak, without the users' values."""
-    task = [sys.executable, "-c", _MEMORY_PROBE, name, str(N_USERS), str(N_CATEGORIES)]
+    task = [sys.executable, "-c", _MEMORY_PROBE, name, str(n_users), str(N_CATEGORIES)]
     return float(subprocess.run(task, check=True, capture_output=True, text=True).stdout)
 
 

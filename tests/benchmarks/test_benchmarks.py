@@ -85,7 +85,9 @@ def test_every_path_has_a_baseline():
     names = {name for name, _ in regression.postprocessor_paths()}
     names |= {f"memory {name}" for name in names} | {f"memory {name} fit" for name in ORACLES}
     names |= {f"{work} {name}" for name in ORACLES for work in ("privatize", "aggregate")}
-    names |= {"SyntheticSearch", "HeldOutSearch", "import", "fit GRR to levels", "fit GRR to text"}
+    names |= {"SyntheticSearch", "HeldOutSearch", "fit GRR to levels", "fit GRR to text"}
+    names |= {"import sklearn_ldp", "import OLH", "import", "start of the command line"}
+    names |= {f"memory {name} fit, 10,000,000 users" for name in ("GRR", "OLH")}
     assert set(json.loads(regression.BASELINES.read_text())) == names
 
 
