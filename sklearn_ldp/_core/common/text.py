@@ -142,7 +142,8 @@ def rounded_up(x: float) -> str:
 
 def counted(n: float, noun: str) -> str:
     """Return a number with a noun, such as "1 user", "5,000 users" or "2,297.2 users"."""
-    return f"{round(n, 1):,} {noun}{'' if n == 1 else 's'}"
+    number = f"{round(n, 1):,}".removesuffix(".0")
+    return f"{number} {noun}{'' if n == 1 else 's'}"
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:
