@@ -178,11 +178,19 @@ class CategoryList(Uncached, tag="category-list"):
     def places(self, values: np.ndarray) -> np.ndarray:
         """Return the code of each value, as int64.
 
-        The code is -1 if the value is not a category.
+        The code is -1 if the value is not a category. If the codes are equal to the values, the
+        result may be the array `values` itself.
         """
         if self._first is not None and values.dtype.kind in "iu":
             # The categories are consecutive integers, so a subtraction suffices.
-            is_category = (values >= self._first) & (values <= self._first + self.size - 1)
+            last = self._first + self.size - 1
+            if (
+                self._first == 0
+                and values.size
+                and 0 <= int(values.min()) <= int(values.max()) <= last
+            ):
+                return values.astype(np.int64, copy=False)
+            is_category = (values >= self._first) & (values <= last)
             codes = values.astype(np.int64, copy=False) - self._first
             return codes if is_category.all() else np.where(is_category, codes, -1)
         table = self._table(values.dtype) if len(values) > self.size else None

@@ -4,6 +4,7 @@ Beyond 2**53 neighbors are equal as floats, beyond 2**63 they leave int64, and b
 """
 
 import io
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -232,3 +233,27 @@ def test_large_floats_are_no_integers():
     assert domain.encode(integers).tolist() == [0, 1, 3, 2]  # the negative controls
     assert domain.encode([5.0]).tolist() == [2]
     assert Domain([1e18, 2e18]).encode([2e18]).tolist() == [1]
+
+
+def test_encoding_integer_codes_needs_no_copy_of_the_column():
+    """The negative control, with categories from 1 on, needs differences of eight bytes each."""
+    values = np.arange(100_000) % 100
+    peaks = []
+    for first in (0, 1):
+        domain = Domain(range(first, first + 100))
+        column = values + first
+        tracemalloc.start()
+        codes = domain.encode(column)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        np.testing.assert_array_equal(codes, values)
+    assert peaks[0] < 2 * codes.nbytes
+    assert peaks[1] > 8 * codes.nbytes
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint64])
+def test_codes_share_no_memory_with_the_column(dtype):
+    column = np.arange(100, dtype=dtype)
+    codes = Domain(range(100)).encode(column)
+    codes[:] = 0
+    np.testing.assert_array_equal(column, np.arange(100))
