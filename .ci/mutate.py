@@ -7,6 +7,15 @@ negated condition, a result of None, or a statement left out. All mutants are ma
 checkout, so the checkout stays as it is. First the tests of the mutant's room run, then all quick
 tests, until the first failure. A mutant that no test notices survives. Some survivors behave like
 the package, so a person reads them. Before a mutant, the same tests have to pass without it.
+
+With a database of the lines that each test executes, the tests of the changed line run first:
+
+    export COVERAGE_FILE=/tmp/lines
+    make coverage PYTEST_ARGS="--cov-context=test --doctest-modules sklearn_ldp"
+    python .ci/mutate.py --mutants 200 --rooms-only --processes 0 --contexts /tmp/lines
+
+The database contains no tests of lines that run on import or in another process. For their sake
+the tests of the room follow.
 """
 
 import argparse
@@ -15,16 +24,20 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "sklearn_ldp"
+N_TESTS = 300  # of a changed line, chosen by hand: their start takes longer than these tests
+TIME_LIMIT = 300  # seconds of a mutant with a database of lines, whose tests passed
 # The tests of a room are in the folder of the same name, except for these rooms.
 TESTS = {
     "_cli": ["cli"],
@@ -70,6 +83,7 @@ class Mutant:
     """One change of one file."""
 
     path: Path  # relative to the checkout
+    start: int  # first line of the statement
     line: int
     before: str  # the line
     after: str
@@ -163,7 +177,7 @@ def mutants_of(path: Path, text: str) -> list[list[Mutant]]:
         for part, source in changed_statement(statement):
             changed = replaced(text, part, source)
             before, after = (whole.splitlines()[part.lineno - 1] for whole in (text, changed))
-            changes.append(Mutant(path, part.lineno, before, after, changed))
+            changes.append(Mutant(path, statement.lineno, part.lineno, before, after, changed))
         if changes:
             found.append(changes)
     return found
@@ -190,6 +204,31 @@ def tests_of(path: Path) -> list[str]:
         names = [*names, room.replace("_core", "core")]
     names = [f"tests/{name}" for name in dict.fromkeys(names) if (ROOT / "tests" / name).exists()]
     return [*names, path.as_posix()]
+
+
+class Contexts:
+    """The tests that execute each line, in a database of coverage."""
+
+    def __init__(self, database: Path):
+        written = database.stat().st_mtime
+        if any(path.stat().st_mtime > written for path in (ROOT / PACKAGE).rglob("*.py")):
+            raise SystemExit(f"{database} is older than the package. Write it anew.")
+        query = "SELECT path, context, numbits FROM line_bits"
+        query += " JOIN file ON file_id = file.id JOIN context ON context_id = context.id"
+        self.lines: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.n_lines: dict[str, int] = defaultdict(int)
+        for path, context, numbits in sqlite3.connect(database).execute(query):
+            if test := context.rpartition("|")[0]:  # the name follows the phase of the test
+                bits = int.from_bytes(numbits, "little")
+                self.lines[path[path.rindex(f"{PACKAGE}/") :]][test] |= bits
+                self.n_lines[test] += bits.bit_count()
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Return the tests that execute the statement; tests of few lines are the nearest."""
+        mask = sum(1 << line for line in range(mutant.start, mutant.line + 1))
+        lines = self.lines[mutant.path.as_posix()]
+        tests = [test for test, bits in lines.items() if bits & mask]
+        return sorted(tests, key=self.n_lines.__getitem__)
 
 
 @dataclass
@@ -249,9 +288,14 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def outcome(mutant: Mutant, tests: Tests, rooms_only: bool) -> str | None:
+def outcome(
+    mutant: Mutant, tests: Tests, rooms_only: bool, near: list[str] | None = None
+) -> str | None:
     """Return the first test that fails with the mutant, or None."""
     rings = [tests_of(mutant.path)]
+    if near is not None:
+        rings = [part for part in (near[:20], near[20:], *rings) if part]  # most fail early
+        tests.limits.update((tuple(paths), TIME_LIMIT) for paths in rings)
     if not rooms_only:
         rings.append(["sklearn_ldp", "tests"])
     file = tests.copy / mutant.path
@@ -276,6 +320,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=20, metavar="N", help="number of mutants")
     parser.add_argument("--seed", type=int, default=0, help="draws other mutants")
     parser.add_argument("--below", default=PACKAGE, metavar="PATH", help="folder of the mutants")
+    parser.add_argument("--contexts", type=Path, metavar="FILE", help="database of lines")
     parser.add_argument("--rooms-only", action="store_true", help="only run the tests of the room")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="of the tests")
     parser.add_argument("--list", action="store_true", help="print the mutants, and run no tests")
@@ -285,13 +330,16 @@ def main() -> None:
     if arguments.list:
         print("\n".join(f"{mutant.row} |" for mutant in mutants))
         return
+    contexts = arguments.contexts and Contexts(arguments.contexts)
     n_killed = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         tests = Tests(copied(Path(folder)), arguments.processes)
         for mutant in mutants:
-            failure = outcome(mutant, tests, arguments.rooms_only)
+            near = contexts and contexts.tests_of(mutant)
+            failure = outcome(mutant, tests, arguments.rooms_only, near and near[:N_TESTS])
             n_killed += failure is not None
-            print(f"{mutant.row} {failure or '**survives**'} |", flush=True)
+            capped = f" {N_TESTS} of {len(near)} tests" if near and len(near) > N_TESTS else ""
+            print(f"{mutant.row} {failure or f'**survives**{capped}'} |", flush=True)
     print(f"\n{n_killed} of {len(mutants)} mutants are noticed.")
 
 
