@@ -78,14 +78,15 @@ def test_evidence_of_three_classes():
 
 
 def test_shrunk_evidence_has_less_error_than_plain_ratios(seed):
-    """20 features of 8 values: the mean squared error of log odds is below a quarter of that.
+    """The squared errors of the log odds of 100 features of 8 values are below a quarter in sum.
 
-    Standard deviation over seeds .03 of a ratio of about .07. With a noise level that is 30 times
-    too small the shrinkage is hardly any, and the error is not below half.
+    The ratio is .17 with a standard deviation of .015, and below .24 in 20,000 resampled sums.
+    Negative control: a noise level that is 30 times too small hardly shrinks the evidence, so the
+    error is not below half.
     """
     rng = np.random.default_rng(seed)
     errors = {"shrunk": 0.0, "ratios": 0.0, "wrong level": 0.0}
-    for _ in range(20):
+    for _ in range(100):
         frequencies, log_odds = rng.dirichlet(np.full(8, 2.0)), rng.normal(size=8) * 0.5
         table, prior = noisy_table(rng, frequencies, log_odds, 0.3, 0.02)
         ratios = np.log(np.maximum(table, 1e-3))

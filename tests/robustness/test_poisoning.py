@@ -195,7 +195,8 @@ def test_fake_users_plant_a_string_that_nobody_has(seed):
     # Negative control: all of them claim to be held out, so that the search does not find it.
     alone = string_reports(WORDS, "hag", [held_out] * m)
     estimate = clone(WORDS).aggregate(np.r_[reports, alone]).estimate_
-    assert set(estimate.categories) == set(words)
+    assert set(words) <= set(estimate.categories)  # the search may find further strings by chance
+    assert "hag" not in estimate.categories
 
 
 def test_gains_of_what_is_no_list_of_categories():
