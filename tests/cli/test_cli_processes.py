@@ -181,6 +181,9 @@ def test_columns_that_nest_have_no_values(folder, capsys):
         for domain in (GIVEN, ["--domains", "domains.json"]):
             line = error_of(capsys, "privatize", "a.parquet", *domain, "--output", "a.jsonl")
             assert "the column 'value' contains" in line
+        parquet.write_table(pa.table({"value": ["red"], "count": column}), "a.parquet")
+        line = error_of(capsys, "estimate", "a.parquet", "--domains", "domains.json")
+        assert "the column 'count' contains" in line
 
 
 def test_files_in_place_of_text(folder, capsys):

@@ -37,6 +37,7 @@ from sklearn_ldp import GRR
 from sklearn_ldp.learning import (
     LabelDPClassifier,
     _label_classifier,
+    _label_scores,
     corrected_labels,
     label_dp_score,
     make_label_dp_scorer,
@@ -582,6 +583,17 @@ def test_without_noise_scores_are_those_of_scikit_learn(metric, is_weighted):
     given = given_to(metric, P)
     score = label_dp_score(metric, y, given, epsilon=44.0, classes=[0, 1], sample_weight=weights)
     assert score == pytest.approx(METRICS[metric](y, given, sample_weight=weights), abs=1e-6)
+
+
+def test_the_area_under_the_curve_counts_pairs_of_different_users():
+    """With noise, a user has a weight in both classes, but is no pair with the same user."""
+    labels = np.random.default_rng(0).normal(size=(6, 2))
+    decision = np.array([0.0, 1, 1, 2, 3, 3])
+    wins = np.sign(decision[None, :] - decision[:, None]) / 2 + 0.5
+    products = np.outer(labels[:, 0], labels[:, 1])
+    np.fill_diagonal(products, 0)
+    expected = np.array([[np.sum(products * wins)], [products.sum()]]) / labels.sum() ** 2
+    np.testing.assert_allclose(_label_scores._roc_auc(labels, decision), expected)
 
 
 @pytest.mark.slow

@@ -159,6 +159,11 @@ def test_randomness():
     assert not np.array_equal(going_on.privatize(X), going_on.privatize(X))
 
 
+def test_an_epsilon_that_protects_no_user_is_not_silent():
+    with pytest.warns(PrivacyWarning, match="PrivatizedColumns with epsilon=50 protects no user"):
+        PrivatizedColumns(50.0, domains=DOMAINS).fit_transform(people(20))
+
+
 def test_the_same_rows_twice_are_not_silent():
     X = people(200)
     transformer = PrivatizedColumns(domains=DOMAINS)

@@ -250,6 +250,11 @@ def every_code():
     return [tuple(row) for row in codes.tolist()]
 
 
+def test_equal_parts_have_equal_budgets():
+    assert small_survey(1.0).mechanisms == small_survey(1.0).mechanisms
+    assert small_survey(1.0).mechanisms[0] != small_survey(1.1).mechanisms[0]
+
+
 def test_epsilon_of_whole_reports_is_exact():
     """Every report of every part, and every pair of strings: exp(epsilon), and no less."""
     assert PrefixDomain(Domain.strings("abc", 2), PLAN).digits.n_digits == 3
