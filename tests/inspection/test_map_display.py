@@ -37,7 +37,9 @@ def test_cells_are_in_the_units_of_the_numbers(estimate):
 
 def test_the_full_cell_alone_is_beyond_the_noise(estimate):
     for drawn in (estimate, SmoothMLE().fit(estimate).estimate_):
-        within = MapDisplay.from_estimate(drawn).within_noise
+        display = MapDisplay.from_estimate(drawn)
+        within = display.within_noise
+        assert len(display.hatches_.get_paths()) == within.sum()
         assert not within.ravel()[5]
         assert within.sum() == 11
 
