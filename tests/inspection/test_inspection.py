@@ -282,7 +282,9 @@ def test_rows_of_categories():
     ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank", orientation="horizontal")
     assert ranked.ax_.get_ylabel() == "rank"
     ends = ranked.band_.get_datalim(ranked.ax_.transData)
-    np.testing.assert_allclose([ends.x0, ends.x1], [np.min(ranked.interval), np.max(ranked.interval)])
+    np.testing.assert_allclose(
+        [ends.x0, ends.x1], [np.min(ranked.interval), np.max(ranked.interval)]
+    )
 
 
 @pytest.mark.parametrize(
