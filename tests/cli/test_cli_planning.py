@@ -1,5 +1,7 @@
 """What can be known before a collection, on the command line: plan and study."""
 
+import argparse
+
 import numpy as np
 import pytest
 from test_cli import assert_fails, rows_of, said
@@ -13,9 +15,11 @@ from sklearn_ldp import (
     Domain,
     EmpiricalBayes,
     LocalMean,
+    ProjectiveGeometryResponse,
     RangeOracle,
 )
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._arguments import make_oracle
 from sklearn_ldp.model_selection import simulate_errors
 from sklearn_ldp.planning import Plan
 from sklearn_ldp.privacy import shuffled_epsilon
@@ -149,3 +153,12 @@ def test_plan_of_numbers(capsys):
         (["--n-bins", "5", "--bounds", "0", "1", "--gap", "0.1"], "Leave out these options"),
     ]:
         assert_fails([*PLAN, *bad], capsys, what)
+
+
+def test_only_oracles_with_a_client_are_compared_for_browsers():
+    arguments = argparse.Namespace(epsilon=1.0, oracle=None)
+    anywhere, in_browsers = (
+        make_oracle(arguments, np.arange(5000), in_browsers=is_limited) for is_limited in (0, 1)
+    )
+    assert isinstance(anywhere, ProjectiveGeometryResponse)
+    assert isinstance(in_browsers, OLH)

@@ -308,6 +308,16 @@ def test_bands_of_categories_hold_at_once(d, seed):
     assert np.mean(alone) < 0.6  # negative control
 
 
+@pytest.mark.parametrize("oracle", [GRR, OUE])
+def test_bands_of_many_users_are_no_wider_than_normal_ones(oracle):
+    """The correction for the skewness of few reports vanishes with many users."""
+    raw = oracle(1.0, categories=4, random_state=0).simulate(np.array([50, 30, 15, 5]) * 10**6)
+    low, high = raw.confidence_interval(0.95, simultaneous=True)
+    normal = 2 * stats.norm.isf(0.05 / 8) * np.sqrt(raw.noise.variance(raw.values))
+    assert np.all(high - low <= normal)
+    assert np.all(high - low >= 0.98 * normal)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", [GRR, OUE])
 def test_bands_of_few_reports_hold_at_once(oracle, seed):

@@ -16,6 +16,7 @@ from sklearn_ldp import (
     ExactMLE,
     FrequencyEstimate,
     HadamardResponse,
+    MatrixOracle,
     NoiseModel,
     NormSub,
     SubsetSelection,
@@ -140,6 +141,16 @@ def test_results_go_through_everything(by_age):
         alone = combine([by_age[i], pickle.loads(pickle.dumps(by_age[i]))], weights=[0.25, 0.75])
         np.testing.assert_allclose(both[i].noise.variance(f)[0], np.ravel(alone.noise.variance(f)))
         np.testing.assert_allclose(both[i].confidence_interval(), alone.confidence_interval())
+
+
+def test_weighted_estimates_have_no_exact_counts():
+    """The exact intervals of a matrix assume equal weights, and would here reach from 0 to 1."""
+    oracle = MatrixOracle(1.0, categories=3, random_state=0)
+    by_group = estimate_by_group(oracle, [0, 1, 2, 1] * 500, by=np.repeat(["a", "b"], [400, 1600]))
+    mean = poststratify(by_group, {"a": 0.5, "b": 0.5})
+    low, high = mean.confidence_interval(0.95)
+    error = np.sqrt(mean.noise.variance(mean.values))
+    np.testing.assert_allclose((high - low) / error, 2 * 1.96, rtol=0.05)
 
 
 def test_surveys_are_weighted_part_by_part():

@@ -283,6 +283,10 @@ def test_rows_of_categories():
     assert lying.ax_.yaxis_inverted()
     ranked = FrequencyDisplay.from_estimate(ESTIMATE, by="rank", orientation="horizontal")
     assert ranked.ax_.get_ylabel() == "rank"
+    ends = ranked.band_.get_datalim(ranked.ax_.transData)
+    np.testing.assert_allclose(
+        [ends.x0, ends.x1], [np.min(ranked.interval), np.max(ranked.interval)]
+    )
 
 
 @pytest.mark.parametrize(

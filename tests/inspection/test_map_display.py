@@ -52,7 +52,9 @@ def test_axes_have_the_names_of_the_numbers(estimate):
 
 def test_the_full_cell_alone_is_beyond_the_noise(estimate):
     for drawn in (estimate, SmoothMLE().fit(estimate).estimate_):
-        within = MapDisplay.from_estimate(drawn).within_noise
+        display = MapDisplay.from_estimate(drawn)
+        within = display.within_noise
+        assert len(display.hatches_.get_paths()) == within.sum()
         assert not within.ravel()[5]
         assert within.sum() == 11
 

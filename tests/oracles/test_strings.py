@@ -35,7 +35,7 @@ from sklearn_ldp.collection import (
     read_reports,
     write_reports,
 )
-from sklearn_ldp.oracles import estimate_by_group
+from sklearn_ldp.oracles import _strings, estimate_by_group
 from sklearn_ldp.oracles._string_parts import PrefixDomain, PrefixHash, StringPlan
 from sklearn_ldp.oracles._strings import evidence
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
@@ -250,6 +250,11 @@ def every_code():
     return [tuple(row) for row in codes.tolist()]
 
 
+def test_equal_parts_have_equal_budgets():
+    assert small_survey(1.0).mechanisms == small_survey(1.0).mechanisms
+    assert small_survey(1.0).mechanisms[0] != small_survey(1.1).mechanisms[0]
+
+
 def test_epsilon_of_whole_reports_is_exact():
     """Every report of every part, and every pair of strings: exp(epsilon), and no less."""
     assert PrefixDomain(Domain.strings("abc", 2), PLAN).digits.n_digits == 3
@@ -302,6 +307,19 @@ def test_the_most_frequent_strings_are_found():
     assert "firefox" in estimate.detected(0.95)[0]
     assert [text for text, _ in fitted.found_prefixes_[-1]] == estimate.categories.tolist()
     assert all("firefox".startswith(kept[0][0]) for kept in fitted.found_prefixes_)
+
+
+def test_prefixes_that_are_whole_strings_are_not_extended(monkeypatch):
+    ended_words = set()
+    extended = _strings._extended
+
+    def recorded(channel, coder, tally, digits, ended, n_best):
+        ended_words.update(ended.values())
+        return extended(channel, coder, tally, digits, ended, n_best)
+
+    monkeypatch.setattr(_strings, "_extended", recorded)
+    assert len(oracle().fit(WORDS, sample_weight=COUNTS).estimate_)
+    assert {len(letters) for letters in ended_words} == {6}  # "opera" and its end
 
 
 def test_the_held_out_part_alone_makes_the_estimate():

@@ -498,3 +498,8 @@ def test_gaussian_priors_have_the_mean_of_the_sample(counts):
     priors = deconvolution.gaussians(sample)
     np.testing.assert_allclose(priors.sum(axis=1), 1)
     np.testing.assert_allclose(priors @ sample.theta, sample.mean, rtol=1e-6)
+    # The second difference of a Gaussian log density is -1 / std**2. The widest has twice the mean.
+    theta = sample.theta[:3]
+    log = np.log(priors[-1] / deconvolution.even_measure(sample.theta))[:3]
+    curvature = 2 * np.polyfit(theta, log, 2)[0]
+    assert -1 / curvature == pytest.approx((2 * sample.mean) ** 2, rel=1e-3)

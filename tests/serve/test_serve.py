@@ -198,6 +198,8 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
         ([HEAD + b"Content-Length: -1\r\n\r\n"], b"400"),
         ([HEAD + b"Content-Length: x\r\n\r\n"], b"400"),
         ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], b"413"),
+        ([HEAD + b"Content-Length: 65536\r\n\r\n" + b"x" * 65536], b"400"),
+        ([HEAD + b"Content-Length: 65537\r\n\r\n"], b"413"),
         ([HEAD + CHUNKED, b"ffff\r\n" + b"x" * 65535 + b"\r\n", b"9\r\nxx"], b"413"),
         ([b"\x16\x03\x01\x02\x00\x01"], b"400"),
         ([b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 9000], b"400"),

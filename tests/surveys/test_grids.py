@@ -286,6 +286,7 @@ def test_rectangles_in_units_of_the_numbers():
     drawn = rectangles(20).aligned(estimate.categories, GRID).matrix(48).toarray().reshape(-1, 8, 6)
     for rectangle in drawn:
         rows, columns = rectangle.any(axis=1), rectangle.any(axis=0)
+        assert rows.any()
         np.testing.assert_array_equal(rectangle, np.outer(rows, columns))
         assert (np.diff(np.flatnonzero(rows)) == 1).all()
     np.testing.assert_array_equal(estimate.answer(rectangles(5)), estimate.answer(rectangles(5)))

@@ -5,13 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle
+from sklearn_ldp import GRR, Domain, LocalMean, MatrixOracle, RangeOracle, SubsetSelection
 from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT
 from sklearn_ldp._core.numerics import strategies
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import quantiles
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.queries import between, prefixes
+from sklearn_ldp.surveys._range_oracle import short_channel
 from sklearn_ldp.utils import estimator_checks
 from sklearn_ldp.utils._checks import (
     check_covariance,
@@ -289,3 +290,8 @@ def test_intervals_hold_where_a_level_has_fewer_users_than_bins(seed, monkeypatc
     assert held(simultaneous=True).all(axis=1).sum() >= 82
     monkeypatch.setitem(vars(raw.noise.channel), "half_count", 0.0)
     assert held().mean() < 0.94
+
+
+def test_a_level_of_16_cells_has_the_most_accurate_short_channel():
+    expected = SubsetSelection(0.5).channel(16).total_variance()
+    assert short_channel(0.5, 16).total_variance() == pytest.approx(expected)
