@@ -41,7 +41,6 @@ from sklearn_ldp._core.statistics._ranks import _n_significantly_below
 from sklearn_ldp._core.statistics._tests import sum_known
 from sklearn_ldp.inference import (
     EstimateDifference,
-    combine,
     goodness_of_fit,
     independence,
     ranks,
@@ -914,16 +913,3 @@ def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it
         assert "simultaneous, if noise is normal)." in description["may_be_said"][0]
     again = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
     assert "normal" not in f"{again!r}{again.describe()}{again.to_frame()}"  # negative control
-
-
-def test_a_combination_of_collections_has_no_exact_counts():
-    first, second = (
-        MatrixOracle(1.0, categories=list("abc"), random_state=seed).fit_transform([*"abbc"] * n)
-        for seed, n in enumerate((20, 60))
-    )
-
-    def counts(estimate):
-        return covariances_of_rows(estimate, "users", "an interval")[0][1].counts
-
-    assert counts(first).n == 80
-    assert counts(combine([first, second])) is None

@@ -16,7 +16,6 @@ from sklearn_ldp import (
     FrequencyEstimate,
     HadamardResponse,
     HeldOutSearch,
-    ItemOracle,
     MarginalOracle,
     MatrixOracle,
     MLEApx,
@@ -124,13 +123,6 @@ def test_each_row_has_draws_and_noise_of_its_own():
 
 
 # -- the noise ------------------------------------------------------------------------------------
-def test_frequencies_that_do_not_sum_to_one_are_clipped_alone():
-    estimate = ItemOracle(2.0, categories=3, max_items=2, random_state=0).fit_transform(
-        [[0], [1, 2]]
-    )
-    np.testing.assert_array_equal(plausible_frequencies(estimate, [-0.1, 0.7, 1.2]), [0, 0.7, 1])
-
-
 @pytest.mark.parametrize(
     "oracle",
     slow_but([GRR()], [OUE(), GRR(), GRR(4.0), SubsetSelection(), HadamardResponse(), OLH()]),

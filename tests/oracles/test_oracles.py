@@ -470,11 +470,6 @@ def test_fields_obey_their_axioms(g):
         np.testing.assert_array_equal(left, field.multiply(field.multiply(c, a), b))
 
 
-def test_a_second_fit_may_have_a_column_of_another_name():
-    oracle = GRR(1.0, categories=[0, 1], random_state=0).fit(pd.DataFrame({"x": [0, 1]}))
-    assert oracle.fit(pd.DataFrame({"y": [0, 1]})).feature_names_in_ == ["y"]
-
-
 def test_a_file_claims_no_field_that_takes_hours():
     field = FiniteField(7)
     field.order = 1 << 41
