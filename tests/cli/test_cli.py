@@ -1018,3 +1018,18 @@ def test_what_may_be_meant_is_named_once(argv, meant, capsys):
     assert_fails(argv, capsys, meant, code=2)
     main(argv)
     assert capsys.readouterr().err.count("did you mean") == bool(meant)
+
+
+def test_shares_among_the_users_who_answered(tmp_path, capsys):
+    people, domain = tmp_path / "people.csv", tmp_path / "ages.json"
+    people.write_text("age,plan\n" + "10.5,a\n40.5,a\n,a\n" * 1_000)
+    domain.write_text('{"age": {"bins": 4, "bounds": [0, 80], "missing": true}}')
+    argv = ["estimate", str(people), "--categories", str(domain), "--value-column", "age"]
+    argv += ["--seed", "0", "--epsilon", "4"]
+    whole = rows_of(said(capsys, *argv).out)
+    answered, _ = said(capsys, *argv, "--answered")
+    rows = rows_of(answered)
+    assert [row["category"] for row in whole][4:] == ["(missing)"]
+    assert [row["category"] for row in rows] == [row["category"] for row in whole][:4]
+    assert sum(float(row["frequency"]) for row in rows) == pytest.approx(1)
+    assert float(rows[0]["low"]) < 0.5 < float(rows[0]["high"])
