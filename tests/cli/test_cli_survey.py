@@ -4,14 +4,16 @@ import gzip
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from test_cli import COLUMNS, Terminal, assert_fails, ended, rows_of, said
 
-from sklearn_ldp import OUE, ColumnOracle
+from sklearn_ldp import OUE, ColumnOracle, HeldOutSearch, NormSub
 from sklearn_ldp.__main__ import main
+from sklearn_ldp._cli._estimate import _description
 from sklearn_ldp.collection import aggregate, read_reports
 from sklearn_ldp.planning import Plan
 
@@ -79,6 +81,14 @@ def test_ids_of_64_bits_stay_exact(first, suffix, tmp_path, monkeypatch):
     assert set(read_table("estimate.parquet")["category"].to_pylist()[:2]) == set(domain[:2])
     write([first, first + 2])
     assert run("privatize", f"people{suffix}", *options, "others.parquet") == 1
+
+
+def test_a_search_of_several_columns_names_what_it_selects():
+    search = HeldOutSearch([NormSub()])
+    search.estimators_ = {"sex": SimpleNamespace(best_estimator_=NormSub())}
+    assert _description(search) == "NormSub for 'sex', selected by HeldOutSearch"
+    search.estimators_["age"] = SimpleNamespace()  # an average of all candidates
+    assert _description(search) == "HeldOutSearch"
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from sklearn_ldp import (
     GRR,
     OUE,
     BasePos,
+    ColumnOracle,
     FrequencyEstimate,
     HadamardResponse,
     NoiseModel,
@@ -176,6 +177,17 @@ def test_scorer_says_what_the_raw_values_would(seed):
     truth = make_frequency_scorer(queries=GROUPS)
     assert abs(z_score(scores, truth(raw_values, values))) < Z
     assert abs(z_score(scores, truth(raw_values, ["h"] * 50))) > Z
+
+
+@pytest.mark.filterwarnings("ignore:.*draws predictable reports")
+def test_parts_without_users_have_no_score():
+    survey = ColumnOracle(2.0, domains={"a": 2, "b": 3}, random_state=0)
+    reports = survey.privatize(np.array([[0, 1], [1, 2]] * 30))
+    server = survey.set_params(input="reports").fit(reports[reports[:, 0] == 0])
+    assert [len(part) for part in server.estimate_.values()] == [1, 0]
+    held_out = clone(survey).fit(reports).estimate_["a"]
+    expected = held_out_score(server.estimate_["a"], held_out)
+    assert make_held_out_scorer()(server, reports) == pytest.approx(float(np.ravel(expected)[0]))
 
 
 def test_scorer_refuses():

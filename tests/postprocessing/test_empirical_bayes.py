@@ -491,6 +491,12 @@ def test_nearly_equal_frequencies(seed, monkeypatch):
     assert ratio < 0.95 < control
 
 
+def test_only_an_exact_sum_is_a_penalty():
+    row = simulate(GEOMETRIC, 1, 0)
+    assert deconvolution.Sample(row.values[0], *terms(row)).sum_weight > 0
+    assert deconvolution.Sample(row.values[0], *terms(row), total=0.9).sum_weight == 0
+
+
 @pytest.mark.parametrize("counts", [GEOMETRIC, EQUAL, np.full(512, 2000)], ids=["g", "e", "flat"])
 def test_gaussian_priors_have_the_mean_of_the_sample(counts):
     row = simulate(counts, 1, 0)

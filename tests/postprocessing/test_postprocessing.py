@@ -67,6 +67,7 @@ from sklearn_ldp.postprocessing import (
 )
 from sklearn_ldp.postprocessing._empirical_bayes.few import few_categories_row
 from sklearn_ldp.queries import groups
+from sklearn_ldp.utils._checks import check_transform_sets_nothing
 from sklearn_ldp.utils.estimator_checks import check_postprocessor
 
 ALL = [
@@ -774,3 +775,15 @@ def test_what_the_checks_of_a_postprocessor_find(process, fault):
 
     with nullcontext() if fault is None else pytest.raises(AssertionError, match=fault):
         check_postprocessor(Mine())
+
+
+def test_a_transform_that_changes_fitted_attributes_is_found():
+    class Mine(NormSub):
+        def transform(self, estimate):
+            result = super().transform(estimate)
+            if hasattr(self, "estimate_"):
+                self.estimate_ = result
+            return result
+
+    with pytest.raises(AssertionError, match="transform has changed attributes"):
+        check_transform_sets_nothing(Mine())
