@@ -83,7 +83,7 @@ class AnsweredLaw(Tagged, tag="answered-law"):
         return self.noise.curvature
 
     def of_rows(self, rows: Rows) -> AnsweredLaw:
-        """Return the law of some rows of the estimate."""
+        """Return the distribution of the errors of some rows of the estimate."""
         shares: Any = self.shares
         return AnsweredLaw(self.noise.of_rows(rows), np.atleast_1d(shares[rows]), self.place)
 
