@@ -15,7 +15,7 @@ from .common.files import replacing
 from .common.kept import keep
 from .common.privacy import HARDLY_ANY
 from .common.tags import Tagged
-from .common.text import number_texts, printable, rounded_up
+from .common.text import grouped_digits, number_texts, printable, rounded_up
 
 _MOST_BARS = 30
 _MOST_COLUMNS = 256
@@ -319,9 +319,10 @@ def _users(part: dict[str, Any]) -> str | None:
     if n_users is None:
         return None
     if n_by_estimate := part.get("n_each"):
-        return " against ".join(f"{n:,}" for n in n_by_estimate)
-    is_part = n_asked is not None and n_asked < n_users
-    return f"{n_users:,}" + (f"; {n_asked:,} of them were asked" if is_part else "")
+        return " against ".join(map(grouped_digits, n_by_estimate))
+    if n_asked is None or n_asked >= n_users:
+        return grouped_digits(n_users)
+    return f"{grouped_digits(n_users)}; {grouped_digits(n_asked)} of them were asked"
 
 
 def _sentences(sentences: Sequence[str]) -> str:

@@ -140,10 +140,14 @@ def rounded_up(x: float) -> str:
     return f"{math.ceil(100 * x) / 100:.2f}" if x < 10 else f"{math.ceil(x):,}"
 
 
+def grouped_digits(n: float) -> str:
+    """Return a number of users as text with at most one decimal: "5,000" or "2,297.2"."""
+    return f"{round(n, 1):,}".removesuffix(".0")
+
+
 def counted(n: float, noun: str) -> str:
     """Return a number with a noun, such as "1 user", "5,000 users" or "2,297.2 users"."""
-    number = f"{round(n, 1):,}".removesuffix(".0")
-    return f"{number} {noun}{'' if n == 1 else 's'}"
+    return f"{grouped_digits(n)} {noun}{'' if n == 1 else 's'}"
 
 
 def labelled_lines(names: Sequence[object], *columns: Sequence[str]) -> list[str]:

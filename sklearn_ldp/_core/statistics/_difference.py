@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from ..common.pandas import import_pandas
-from ..common.text import counted
+from ..common.text import counted, grouped_digits
 from ..common.typing import DataFrame
 from ..noise import every_category
 from ..numerics.simplex import norm_sub
@@ -182,7 +182,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     def __repr__(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
         sizes = [np.sum(e.noise.n_samples) for e in (self.one, self.other)]  # type: ignore[union-attr]
-        users = f"{round(sizes[0], 1):,} against {counted(sizes[1], 'user')}"
+        users = f"{grouped_digits(sizes[0])} against {counted(sizes[1], 'user')}"
         users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
 

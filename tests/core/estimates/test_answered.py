@@ -181,3 +181,5 @@ def test_pictures_and_reports_lead_to_the_estimate_of_answers():
     assert "estimate.answered() is about the users who answered" in sentences
     assert "estimate.answered()" not in " ".join(estimate.answered().describe()["may_not_be_said"])
     assert type(estimate.answered().plot()).__name__ == "DistributionDisplay"
+    n_users = round(estimate.answered().noise.n_users.item())
+    assert f"<dt>users</dt><dd>{n_users:,}</dd>" in estimate.answered().report()._repr_html_()
