@@ -59,15 +59,10 @@ def _has_bars(estimate: Any) -> bool:
     A single column of bins is a curve. In a set of several columns, its bins are bars.
     """
     from .._core.domains import has_cells
-    from .._core.estimates import FrequencyEstimate
-    from .._core.statistics import quartiles
+    from .._core.estimates import FrequencyEstimate, display_class
+    from ..inspection import FrequencyDisplay
 
     if isinstance(estimate, Mapping):
         return not any(has_cells(part.domain) for part in estimate.values())
-    is_several = len(estimate) > 1
-    return (
-        isinstance(estimate, FrequencyEstimate)
-        and not is_several
-        and not has_cells(estimate.domain)
-        and not quartiles(estimate)
-    )
+    is_estimate = isinstance(estimate, FrequencyEstimate)
+    return is_estimate and display_class(estimate, {}) is FrequencyDisplay

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_n_features, check_array, check_is_fi
 from .._core.common.docs import Documented, fill_in, inherit_docstrings
 from .._core.common.privacy import warn_of_output
 from .._core.common.typing import Column
-from .._core.domains.values import as_numbers, comparable
+from .._core.domains.values import as_numbers, place_of_missing
 from .._core.estimates import (
     EstimateSet,
     FrequencyEstimate,
@@ -649,19 +649,20 @@ class MissingApart(NamedTuple):
 
     place: int | None  # the position of the missing answers; None if there are none
     shares: np.ndarray  # (n_estimates, 1): the share of users who answered, in [0, 1]
-    scales: np.ndarray  # (n_estimates, 1): the divisors of frequencies, which are above 0
 
     @classmethod
     def of(cls, estimate: FrequencyEstimate) -> MissingApart:
         """Return the category of missing numbers of an estimate, and the share of other users."""
-        ones = np.ones((len(estimate), 1))
-        listed = comparable(estimate.categories.tolist())
         is_ordered = estimate.domain is not None and estimate.domain.is_ordered
-        if not is_ordered or None not in listed:
-            return cls(None, ones, ones)
-        place = listed.index(None)
-        shares = np.clip(1 - estimate.values[:, [place]], 0, 1)
-        return cls(place, shares, np.maximum(shares, _LEAST_SHARE))
+        place = place_of_missing(estimate.categories) if is_ordered else None
+        if place is None:
+            return cls(None, np.ones((len(estimate), 1)))
+        return cls(place, np.clip(1 - estimate.values[:, [place]], 0, 1))
+
+    @property
+    def scales(self) -> np.ndarray:
+        """The divisors of frequencies, which are above 0, of shape (n_estimates, 1)."""
+        return np.maximum(self.shares, _LEAST_SHARE)
 
     def of_bins(self, values: np.ndarray) -> np.ndarray:
         """Return the entries of the categories other than the missing answers, divided by the

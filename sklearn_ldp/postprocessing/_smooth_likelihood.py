@@ -556,8 +556,7 @@ class SmoothMLE(BasePostProcessor):
             # The curve makes the share of users with a number more accurate.
             for i, tally in enumerate(tallies):
                 laws[i] = laws[i].refitted(tally, smooth_mle(tally, laws[i], d).frequencies)
-            shares = np.array([[own.share] for own in laws])
-            missing = missing._replace(shares=shares, scales=shares)
+            missing = missing._replace(shares=np.array([[own.share] for own in laws]))
         pairs = zip(tallies, laws, strict=True)
         fits = [smooth_mle(tally, own, d, verbose=self.verbose) for tally, own in pairs]
         self.penalty_: float | np.ndarray = np.squeeze([fit.penalty for fit in fits])[()]

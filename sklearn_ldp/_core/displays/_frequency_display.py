@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.typing import Axes
-from ..domains import has_bins
+from ..domains import has_bins, has_missing_numbers
 from ..domains.values import places_among
 from ..queries import Queries, as_query_set
 from ..statistics import Estimate, table_intervals
@@ -233,10 +233,10 @@ class FrequencyDisplay(EstimateDisplay):
                 orientation = "horizontal" if is_turned else "vertical"
             if is_bins:
                 noun = "bins"
-                if estimate.domain.ends is None:
+                if has_missing_numbers(estimate.domain):
+                    noun = "bins, to scale with estimate.answered()"
+                elif estimate.domain.ends is None:
                     noun = "bins, not to scale without bounds="
-                    if estimate.domain.has_bounds:  # and a category for missing numbers
-                        noun = "bins, to scale with estimate.answered()"
         else:
             shown = first._places_among(categories)
             by, orientation = first.by, first.orientation

@@ -532,14 +532,10 @@ class Domain(Uncached, tag="domain"):
         return None if bins is None or bins.bounds is None or bins.of_missing >= 0 else bins.ends
 
     @property
-    def has_bounds(self) -> bool:
-        """Return whether the domain has `bins` with bounds."""
-        return self._bins is not None and self._bins.bounds is not None
-
-    @property
     def has_missing_numbers(self) -> bool:
-        """Return whether the domain has `bins` and a category for missing numbers."""
-        return self._bins is not None and self._bins.of_missing >= 0
+        """Return whether the domain has `bins` with bounds and a category for missing numbers."""
+        bins = self._bins
+        return bins is not None and bins.bounds is not None and bins.of_missing >= 0
 
     def without_missing(self) -> Domain:
         """Return the domain of the same categories without the category for missing answers.
@@ -886,7 +882,7 @@ def has_bins(domain: Any) -> bool:
 
 
 def has_missing_numbers(domain: Any) -> bool:
-    """Return whether a domain has bins and a category for missing numbers; False for None."""
+    """Return whether a domain has bins with bounds and a category for missing numbers."""
     return getattr(domain, "has_missing_numbers", False)
 
 
@@ -923,7 +919,7 @@ def ends_of(domain: Any, name: str) -> np.ndarray:
             f"{name} needs bins of one number, got the cells of two numbers. Ask for rectangles, "
             "such as between([((8, 10), (47, 48))])."
         )
-    if has_missing_numbers(domain) and domain.has_bounds:
+    if has_missing_numbers(domain):
         raise ValueError(
             f"{name} needs a number of each user, but these bins have a category for missing "
             "numbers. Ask estimate.answered(), which is the estimate among the users who answered; "

@@ -559,6 +559,12 @@ def places_of(wanted: list, categories: np.ndarray, name: str) -> np.ndarray:
     return places
 
 
+def place_of_missing(categories: np.ndarray) -> int | None:
+    """Return the position of the category of missing answers; None if there is no such category."""
+    places, _ = places_among([None], comparable(categories.tolist()))
+    return int(places[0]) if places.size else None
+
+
 def order_of(labels: list, categories: np.ndarray, name: str) -> np.ndarray:
     """Return, for each category, the position of its label in a list of labels.
 

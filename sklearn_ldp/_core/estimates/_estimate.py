@@ -23,10 +23,10 @@ from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
-    comparable,
     is_row_index,
     named_missing,
     own_categories,
+    place_of_missing,
     places_of,
 )
 from ..noise import Noise, NoiseModel, noise_of_answered
@@ -712,14 +712,13 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         >>> estimate.answered().median().round()
         array([45.])
         """
-        places = [i for i, x in enumerate(comparable(self.categories.tolist())) if x is None]
-        if not places or self.shares_overlap:
+        place = place_of_missing(self.categories)
+        if place is None or self.shares_overlap:
             raise ValueError(
                 "FrequencyEstimate.answered needs an estimate with a category for missing answers, "
                 f"got the categories {', '.join(map(repr, self._labels[:3].tolist()))}, ... "
                 "Declare None as a category, or pass missing=True to Domain.bins."
             )
-        (place,) = places
         raw = self.as_raw().values
         shares = self._checked_shares(raw, place)
 
@@ -1408,15 +1407,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 f"FrequencyEstimate.plot has no kind=, got {kwargs['kind']!r}. Choose a display of "
                 "sklearn_ldp.inspection, such as FrequencyDisplay.from_estimate(estimate)."
             )
-        if len(self) > 1 and self.row_names is not None:
-            return TrendDisplay.from_estimate(self, **kwargs)
-        shows_categories = {"queries", "k", "order", "by", "orientation"} & kwargs.keys()
-        is_single = kwargs.get("ax") is not None and np.ndim(kwargs["ax"]) == 0
-        if has_cells(self.domain) and not shows_categories:
-            return MapDisplay.from_estimate(self, **kwargs)
-        if quartiles(self) and not shows_categories and not is_single:
-            return DistributionDisplay.from_estimate(self, **kwargs)
-        return FrequencyDisplay.from_estimate(self, **kwargs)
+        return display_class(self, kwargs).from_estimate(self, **kwargs)
 
     def _single_row(self, method: str) -> np.ndarray:
         if len(self) == 0:
@@ -1444,10 +1435,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
             n_samples = np.ravel(self.noise.n_samples)[0]
-            among = getattr(self.noise.channel, "among", "")
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
-            parts.append(f"{counted(n_samples, 'user')}{among}, {level} {std:.2g}")
+            parts.append(f"{counted(n_samples, 'user')}{self.noise.among}, {level} {std:.2g}")
         if not self.is_raw:
             parts.append(f"after {', '.join(self.postprocessors)}")
         return ", ".join(parts)
@@ -1498,6 +1488,22 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         caption = html.escape("; ".join(filter(None, [self._heading(), quartiles(self)])))
         return f"<table><caption>{caption}</caption>{body}</table>"
+
+
+def display_class(estimate: FrequencyEstimate, options: Mapping[str, Any]) -> Any:
+    """Return the class of the display that the method `plot` of an estimate draws.
+
+    options: the keyword arguments of `plot`.
+    """
+    if len(estimate) > 1 and estimate.row_names is not None:
+        return TrendDisplay
+    shows_categories = {"queries", "k", "order", "by", "orientation"} & options.keys()
+    is_single = options.get("ax") is not None and np.ndim(options["ax"]) == 0
+    if has_cells(estimate.domain) and not shows_categories:
+        return MapDisplay
+    if quartiles(estimate) and not shows_categories and not is_single:
+        return DistributionDisplay
+    return FrequencyDisplay
 
 
 def _index(categories: np.ndarray, pd: Any) -> Any:

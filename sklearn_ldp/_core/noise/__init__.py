@@ -1,8 +1,7 @@
 """Noise models: variances and covariances of estimates, and of answers to linear queries."""
 
 from ._added import NOISE_KINDS, AddedNoise, std_of_noise
-from ._answered import AnsweredLaw as AnsweredLaw
-from ._answered import noise_of_answered as noise_of_answered
+from ._answered import AnsweredLaw, noise_of_answered
 from ._covariance import (
     MULTINOMIAL,
     CategoryLaw,

@@ -589,6 +589,11 @@ class Noise(Tagged, tag="noise"):
         return self.terms[0].law
 
     @property
+    def among(self) -> str:
+        """Which users the estimate is about, as text after "users"; empty for all users."""
+        return getattr(self.channel, "among", "")
+
+    @property
     def support_law(self) -> Noise | None:
         """This object if p and q are known, otherwise None."""
         return None if self.p is None else self

@@ -93,7 +93,7 @@ def describe_estimate(
         of_look = level_of_look(level, d, n_users, n_narrowest)
     each = level_of_each(of_look, n_tables)
     is_weighted = noise is not None and noise.is_weighted
-    among = "" if noise is None else getattr(noise.channel, "among", "")
+    among = "" if noise is None else noise.among
     may_be_said: list[str] = []
     may_not_be_said = [*estimate.caveats, *_cut_sets(estimate)]
     is_useful = True
@@ -142,8 +142,10 @@ def _number(noise: Any, name: str) -> Any:
     number = getattr(noise, name, None)
     if number is None:
         return None
-    is_estimated = name != "std" and hasattr(noise.channel, "among")
-    return (np.rint if is_estimated else np.asarray)(np.ravel(number)[0]).item()
+    value = np.ravel(number)[0]
+    if name != "std" and noise.among:
+        value = np.rint(value)  # an estimated number of users
+    return value.item()
 
 
 def _cut_sets(estimate: Any) -> list[str]:
@@ -440,7 +442,7 @@ def _uncertain(
             "The level of the intervals is approximate, because only the standard deviation of "
             "the noise is known. Each interval assumes that the noise is normal."
         )
-    if has_missing_numbers(raw.domain) and raw.domain.has_bounds:
+    if has_missing_numbers(raw.domain):
         sentences.append(
             "The mean, the quartiles and the ranges of the numbers: some users gave no number. The "
             "report of estimate.answered() is about the users who answered."
@@ -537,7 +539,7 @@ def _made_by(estimate: Any, level: float) -> str:
     for name in estimate.postprocessors:
         call = _postprocessor_call(name, estimate.shares_overlap)
         lines.append(f"estimate = {call}.fit_transform(estimate)")
-    if estimate.noise is not None and hasattr(estimate.noise.channel, "among"):
+    if estimate.noise is not None and estimate.noise.among:
         lines.append("estimate = estimate.answered()")
     lines.append(f"estimate.report(level={level:g})")
     if imports:

@@ -124,8 +124,9 @@ def grouped(
 ) -> Grouped:
     """Improve one row by priors that differ between groups and, if `ordered`, by a smooth curve.
 
-    row: the row, with the common prior of all categories. Returns: the improved estimate, as an
-    instance of Grouped.
+    row: the row, with the common prior of all categories. missing: the position of the missing
+    answers, which are a neighbor of no category; None if there are none. Returns: the improved
+    estimate, as an instance of Grouped.
     """
     # ordered: whether frequencies may follow a smooth curve along the order.
     # simplex: whether the result is non-negative, sums to 1, and has the shrunken totals.
@@ -134,7 +135,6 @@ def grouped(
     std = row.sample.std
     growth = row.sample.growth
     estimates = Estimates(z, theta, prior, growth, row.means / std, row.sample.law)
-    # missing: the position of the missing answers, which are no neighbor of a category.
     curve = None
     if ordered and missing is not None:
         curve = fit_curve(np.delete(z, missing), growth, 1 / std - z[missing])
