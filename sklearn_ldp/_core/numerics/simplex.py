@@ -70,14 +70,15 @@ def project(
     if not F.shape[-1]:  # an estimate without categories, for example if no string was found
         return F, np.sum(F, axis=-1, keepdims=True)
     # Only differences matter. Differences from the largest estimate lose the fewest digits.
-    F = np.where(among, F, -np.inf)
-    peak = F.max(axis=-1, keepdims=True)
-    below = F - peak
-    falling = -np.sort(-below, axis=-1)
-    is_among = falling > -np.inf
-    size = np.arange(1, F.shape[-1] + 1)
-    shift = (total - np.cumsum(np.where(is_among, falling, 0.0), axis=-1)) / size
-    n_support = np.count_nonzero(is_among & (falling + shift > 0), axis=-1, keepdims=True)
+    # The shift is at most the total, so an entry that is further below the largest one becomes 0.
+    lowest = -1.0 - total
+    peak = F.max(axis=-1, keepdims=True, where=among, initial=-np.inf)
+    below = np.maximum(F - peak, lowest)
+    if among is not True:
+        below = np.where(among, below, lowest)
+    rising = np.sort(-below, axis=-1)
+    shift = (total + np.cumsum(rising, axis=-1)) / np.arange(1, F.shape[-1] + 1)
+    n_support = np.count_nonzero(shift > rising, axis=-1, keepdims=True)
     shift = np.take_along_axis(shift, np.maximum(n_support - 1, 0), axis=-1)
     return np.maximum(below + shift, 0.0), shift - peak
 
