@@ -51,9 +51,7 @@ for name, tables in {"raw": raw, "consistent": linear}.items():
         tables.crosstab("gender", other).loc["Female"].sum()
         for other in ("admission", "department")
     ]
-    print(
-        f"{name}: the proportion of women is {women[0]:.3f} and {women[1]:.3f} in two tables"
-    )
+    print(f"{name}: proportion of women in two tables: {women[0]:.3f}, {women[1]:.3f}")
 
 # %%
 # Answers
@@ -61,9 +59,8 @@ for name, tables in {"raw": raw, "consistent": linear}.items():
 
 question = {"admission": "Admitted", "gender": "Female"}
 low, high = linear.confidence_interval(0.95, question)
-print(
-    f"admitted women: {linear.answer(question).item():.3f}, {low.item():.3f} to {high.item():.3f}"
-)
+admitted = linear.answer(question).item()
+print(f"admitted women: {admitted:.3f}, {low.item():.3f} to {high.item():.3f}")
 for other in ("admission", "department"):
     p_value = linear.independence("gender", other).p_value[0]
     print(f"are gender and {other} independent? p = {p_value:.2g}")

@@ -92,10 +92,9 @@ server, other_server = clone(survey), clone(survey)
 server.aggregate(reports[:half])
 other_server.aggregate(reports[half:])
 all_private = model.fit_tables(server.merge(other_server).estimate_)
+prior, frequency = all_private.class_prior_[1], (y_train == CLASSES[1]).mean()
 print(f"{all_private.n_samples_seen_:,} reports; prior of {CLASSES[1]}: ", end="")
-print(
-    f"{all_private.class_prior_[1]:.3f} (the true frequency: {(y_train == CLASSES[1]).mean():.3f})"
-)
+print(f"{prior:.3f} (the true frequency: {frequency:.3f})")
 
 # %%
 # These numbers show the relation of marriage and jobs to income: the logarithm of

@@ -37,8 +37,9 @@ counts = np.array(
     [rng.multinomial(n, f) for n, f in zip(reported, answers, strict=True)]
 )
 for (age, sex), n, share in zip(cells, reported, shares, strict=True):
+    answering = n / reported.sum()
     print(
-        f"{age} {sex}: {n:6,} answers, {n / reported.sum():4.0%} of all; {share:4.0%} of people"
+        f"{age} {sex}: {n:6,} answers, {answering:4.0%} of all; {share:4.0%} of people"
     )
 
 # %%
