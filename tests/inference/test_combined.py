@@ -25,6 +25,7 @@ from sklearn_ldp._core.noise import Noise
 from sklearn_ldp.collection import Aggregator
 from sklearn_ldp.inference import combine
 from sklearn_ldp.queries import groups, top_k
+from sklearn_ldp.surveys import ResponseDesign
 
 D = 20
 TRUTH = np.arange(D, 0, -1) / (D * (D + 1) / 2)
@@ -179,6 +180,21 @@ def test_the_noise_of_shared_users_is_a_bound(weights):
     alike = sum(share * part.noise.std for share, part in zip(shares, parts, strict=True))
     assert shared.std == pytest.approx(alike)
     assert shared.std > 1.2 * quiet(parts, weights=weights).noise.std
+
+
+def test_only_a_common_survey_design_stays_with_the_result():
+    """Statements about a survey are about the population; other designs share no statement."""
+    die = ResponseDesign.forced(2 / 3, 1 / 6)
+    coin = ResponseDesign.warner(0.7)
+
+    def combined(*oracles):
+        responses = [np.repeat([0, 1], [600 + i, 400]) for i in range(len(oracles))]
+        fits = zip(oracles, responses, strict=True)
+        return combine([oracle.fit_transform(response) for oracle, response in fits])
+
+    assert combined(die.oracle(), die.oracle()).oracle.about == "population"
+    assert combined(die.oracle(), coin.oracle()).oracle is None
+    assert combined(GRR(1.0, categories=2), GRR(1.0, categories=2)).oracle is None
 
 
 def test_result_takes_every_post_processor_and_interval():

@@ -37,3 +37,11 @@ def test_one_user_is_no_plural():
             assert ("1 user" if n == 1 else "2 users") in text
             assert "1 users" not in text
     assert repr(tables.fit_transform(np.zeros((9, 2), int))).startswith("TableSet of 1 table with")
+
+
+def test_a_representation_has_twenty_lines():
+    estimate = FrequencyEstimate([np.full(21, 1 / 21)], list(range(21)))
+    assert len(repr(estimate.answer(groups([*range(20), 19]))).splitlines()) == 20
+    lines = repr(estimate.answer(groups([*range(21)]))).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "..."
