@@ -476,6 +476,8 @@ def test_differences_of_rows():
     assert (weeks[0] - weeks).test().p_value.shape == (3,)
     assert (weeks - weeks[[2, 1, 0]]).changed().mask.shape == (3, 8)
     assert len((weeks - weeks[0]).to_frame()) == 24
+    for n_weeks, n_levels in ((1, 1), (2, 2)):  # a second level only if there are several rows
+        assert (weeks[:n_weeks] - weeks[2]).to_frame().index.nlevels == n_levels
     np.testing.assert_array_equal((weeks - weeks).values, np.zeros((3, 8)))
     assert (weeks - weeks).test().p_value.tolist() == [1, 1, 1]
 

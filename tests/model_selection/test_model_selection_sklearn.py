@@ -471,6 +471,15 @@ def test_values_that_cannot_judge_are_refused():
     assert NormSub().fit([[0.5, 0.5]]).score([[0.5, 0.5]], labels) == 0.0
 
 
+def test_a_warning_of_lost_weights_names_the_line_of_the_caller():
+    answers = ["a", "b", "b"]
+    oracle = GRR(1.0, categories=["a", "b"], random_state=0)
+    estimate = oracle.fit(answers, sample_weight=[5, 5, 5]).estimate_
+    with pytest.warns(UserWarning, match="counts each of the 3 rows of y as one user") as warned:
+        NormSub().fit(estimate).score(estimate, answers)
+    assert warned[0].filename == __file__
+
+
 @pytest.mark.filterwarnings("ignore::sklearn_ldp.PrivacyWarning")
 @pytest.mark.parametrize("survey", [False, True])
 def test_weights_that_do_not_reach_the_score_are_missed(survey):

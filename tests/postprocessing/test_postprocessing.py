@@ -324,14 +324,14 @@ def test_users_values_are_no_estimates():
     """Before: `NormSub` of a column of codes was all ones, as each row was made to sum to 1."""
     codes = np.arange(10)[:, None]
     for post in (NormSub(), Base(), PowerNS(noise=0.1)):
-        for values in (codes, codes + 0.5, -codes.astype(float)):
+        for values in (codes, codes + 0.5, -codes.astype(float), [[0.5], [2.1]]):
             with pytest.raises(
                 ValueError, match=r"in each row, got a single number per row \(n_feat"
             ):
                 post.fit_transform(values)
     with pytest.raises(ValueError, match="Pass users' values to an oracle"):
         NormSub().transform(codes)
-    for estimates in (codes[:1], codes / 10):  # which may be of a single category
+    for estimates in (codes[:1], codes / 10, [[0.5], [1.9]]):  # perhaps of a single category
         assert np.all(NormSub().fit_transform(estimates) == 1)
     one = FrequencyEstimate([[0.75]], ["the only string that was found"])
     assert NormSub().fit_transform(one).values.tolist() == [[1.0]]

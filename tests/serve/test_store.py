@@ -3,6 +3,7 @@
 import json
 import secrets
 import shutil
+import stat
 import threading
 import time
 from contextlib import contextmanager
@@ -190,6 +191,10 @@ def test_a_folder_that_nobody_has_edited_is_read_in_silence(own):
         assert (n, "missing" in said) == (95, False)
     content, _ = state_module.read_state(own / "batches", ORACLE.protocol("may"))
     assert sorted(content.values(), key=str) == [40, 40, None]
+
+
+def test_only_the_owner_can_read_the_salt(own):
+    assert stat.S_IMODE((own / "salt").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("content", [None, b"", b"x", b"x" * 33], ids=["lost", "0", "1", "33"])
