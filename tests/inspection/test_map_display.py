@@ -143,3 +143,10 @@ def test_many_contours_have_a_line_each(estimate):
     assert len(display.outlines_) == 9
     looks = [(str(x.get_color()), str(x.get_linestyle())) for x in display.outlines_]
     assert len(set(looks)) == 9
+
+
+def test_the_title_explains_the_hatching(estimate):
+    title = MapDisplay.from_estimate(estimate, level=0.9).ax_.get_title()
+    assert (
+        title == "hatched: the cell may have no users\n(its simultaneous 90 % interval contains 0)"
+    )
