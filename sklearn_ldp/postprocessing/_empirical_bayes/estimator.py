@@ -216,7 +216,8 @@ class EmpiricalBayes(LearnedPrior):
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
     >>> bayes.estimate_.answer(region).round(1).tolist()
     [[0.9, 0.1]]
-    >>> EmpiricalBayes(queries=region).fit_transform(estimate).answer(region).round(1).tolist()
+    >>> better = EmpiricalBayes(queries=region).fit_transform(estimate)
+    >>> better.answer(region).round(1).tolist()
     [[1.0, 0.0]]
     """
 
