@@ -30,7 +30,8 @@ raw = oracle.fit_transform(users)
 model = SmoothMLE().fit(raw)
 
 # %%
-# In hatched cells the interval of the raw estimate contains 0, so these cells may have no users.
+# The left map shows the raw estimate, and the right map the result of SmoothMLE. In hatched cells
+# the interval of the raw estimate contains 0, so these cells may have no users.
 _, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 names = ("longitude", "latitude")
 MapDisplay.from_estimate(raw, ax=axes[0], names=names)
