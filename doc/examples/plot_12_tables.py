@@ -82,9 +82,9 @@ for ax, (name, tables) in zip(axes, pictures.items(), strict=True):
     ax.set_title(name)
 
 # %%
-# The numbers are frequencies, and the colors show differences from independence. Hatched cells are
-# within the noise, simultaneously for all cells (95 %); the dashed lines mark this limit. Women
-# applied to departments C and E much more often than men. These are the numbers, and the truth:
+# The numbers are frequencies, and the colors show differences from independence. In hatched cells
+# the difference may be 0, by a simultaneous test; the dashed lines mark its limit. Women applied
+# to departments C and E much more often than men. These are the numbers, and the truth:
 
 truth = pd.crosstab(applicants.gender, applicants.department, normalize=True)
 print(model.crosstab("gender", "department").loc[truth.index].round(2))

@@ -30,15 +30,17 @@ raw = oracle.fit_transform(users)
 model = SmoothMLE().fit(raw)
 
 # %%
-# Cells are hatched if their frequency may be 0, according to the intervals of the raw estimate.
+# The left map shows the raw estimate, and the right map the result of SmoothMLE. In hatched cells
+# the interval of the raw estimate contains 0, so these cells may have no users.
 _, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-MapDisplay.from_estimate(raw, ax=axes[0])
-_ = MapDisplay.from_estimator(model, ax=axes[1])
+names = ("longitude", "latitude")
+MapDisplay.from_estimate(raw, ax=axes[0], names=names)
+_ = MapDisplay.from_estimator(model, ax=axes[1], names=names)
 
 # %%
 # In a figure of its own, the map has the distributions of both numbers beside it. A contour is the
 # smallest area that contains a share of the estimate.
-_ = MapDisplay.from_estimator(model, contours=[0.5, 0.9])
+_ = MapDisplay.from_estimator(model, contours=[0.5, 0.9], names=names)
 
 # %%
 # The error of the map is the total variation distance from the true shares.

@@ -80,7 +80,7 @@ class ExpectedError(NamedTuple):
     >>> estimate = OUE(categories=4, random_state=0).simulate([500, 300, 150, 50])
     >>> search = SyntheticSearch(random_state=0).fit(estimate)
     >>> print(search.expected_error_)
-    5 percentage points (80 % range 1.6 to 8.7); the raw estimate has 6.3
+    5 percentage points (1.6 to 8.7 with 80 % probability); raw estimate: 6.3
     """
 
     value: float
@@ -90,7 +90,8 @@ class ExpectedError(NamedTuple):
 
     def __str__(self) -> str:
         value, low, high, raw = (f"{100 * error:.2g}" for error in self)
-        return f"{value} percentage points (80 % range {low} to {high}); the raw estimate has {raw}"
+        error = f"{value} percentage points ({low} to {high} with 80 % probability)"
+        return f"{error}; raw estimate: {raw}"
 
 
 class _Moments(NamedTuple):

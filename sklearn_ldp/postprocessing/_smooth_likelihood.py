@@ -511,6 +511,13 @@ class SmoothMLE(BasePostProcessor):
     candidates in which one bin has many users. They increase these errors by about 2 %, and they
     reduce the error by a third if all of 100 users are in one of 64 bins.
 
+    **Missing numbers.** Do not use this method for the share of missing numbers if there are a few
+    hundred users and this share is small. With 300 users of whom 6 % gave no number
+    (:class:`RangeOracle` over 32 bins, epsilon 1), the error of the share is 7.0 percentage points,
+    and 5.7 after :class:`NormSub`. The distribution function of the other users is still better:
+    its error is 8.6 points, and 13.8 after NormSub. If 30 % gave no number, both errors are smaller
+    than after NormSub (``python -m benchmarks.accuracy._missing_numbers``).
+
     References
     ----------
     .. [1] P. H. C. Eilers, B. D. Marx, "Flexible smoothing with B-splines and penalties",

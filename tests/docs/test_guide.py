@@ -81,6 +81,21 @@ def test_the_order_of_the_pages_is_written_in_the_sidebar_only(path):
     assert "**Next:**" not in path.read_text(encoding="utf-8")
 
 
+def searches_epsilon(text):
+    """Return whether the blocks of a page search epsilon by its name and by `least_epsilon`."""
+    code = "".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
+    return all(
+        part in code for part in ('"oracle__epsilon": [', "least_epsilon(max_error=", '"mse"')
+    )
+
+
+def test_the_readme_and_the_guide_search_epsilon_in_the_same_way():
+    choosing = (DOC / "user_guide" / "choosing.md").read_text(encoding="utf-8")
+    assert searches_epsilon(README)
+    assert searches_epsilon(choosing)
+    assert not searches_epsilon(README.replace('"oracle__epsilon": [', '"oracle": ['))
+
+
 # ---- README, the front page and the picture ------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ def test_what_the_colours_show(tables):
     np.testing.assert_array_equal(plain.within_noise, (low <= 0).reshape(2, 4))
     np.testing.assert_array_equal(plain.shown, plain.frequencies)
     assert plain.noise_level is None
-    assert "may be 0" in plain.ax_.get_title()
+    assert "may have no users" in plain.ax_.get_title()
 
 
 def test_the_raw_estimate_decides_beside_a_model(tables):

@@ -143,3 +143,10 @@ def test_many_contours_have_a_line_each(estimate):
     assert len(display.outlines_) == 9
     looks = [(str(x.get_color()), str(x.get_linestyle())) for x in display.outlines_]
     assert len(set(looks)) == 9
+
+
+def test_the_title_explains_the_hatching(estimate):
+    display = MapDisplay.from_estimate(estimate, level=0.9)
+    first, second = display.ax_.get_title().split("\n")
+    assert first == "hatched: the cell may have no users"
+    assert second == "(its simultaneous 90 % interval contains 0)"

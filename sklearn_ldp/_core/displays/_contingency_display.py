@@ -269,9 +269,11 @@ class ContingencyDisplay(BaseDisplay):
     def _title(self) -> str:
         if self.within_noise is None:
             return "noise unknown"
-        meaning = "may be 0" if self.color == "frequency" else "within the noise"
-        title = f"hatched: {meaning}, simultaneously for all cells ({100 * self.level:g} %)"
+        level = f"{100 * self.level:g} %"
+        interval = f"its simultaneous {level} interval contains 0"
+        title = f"hatched: the cell may have no users\n({interval})"
         if self.color != "frequency":
+            title = f"hatched: the difference may be 0 (simultaneous test, {level})"
             title = f"numbers: frequencies; colors: differences from independence\n{title}"
         if self.p_value is None:
             return title

@@ -22,7 +22,8 @@ class MapDisplay(EstimateDisplay):
     The axes are in the units of the numbers, so that the cells lie on top of a map that is drawn on
     the same axes. An axis is logarithmic if its bins grow by about the same factor. The color of a
     cell is its frequency; if cells have different sizes, it is the frequency of a cell of the mean
-    size and of the same density. A cell is hatched if its frequency may be 0.
+    size and of the same density. A cell is hatched if its interval contains 0, so that the cell may
+    have no users. Hatched cells have estimates as well, which their colors show.
 
     Use :meth:`from_estimate` to create a display.
 
@@ -229,7 +230,8 @@ class MapDisplay(EstimateDisplay):
         self.hatches_: Any = None
         title = "noise unknown"
         if self.within_noise is not None:
-            title = f"hatched: may be 0, simultaneously for all cells ({100 * self.level:g} %)"
+            interval = f"its simultaneous {100 * self.level:g} % interval"
+            title = f"hatched: the cell may have no users\n({interval} contains 0)"
             self._hatch(ax, x_ends, y_ends)
         self.outlines_: list[Any] = self._outline(ax, x_ends, y_ends)
         self.margins_: list[Any] = []
@@ -247,7 +249,7 @@ class MapDisplay(EstimateDisplay):
             for i, j in np.argwhere(self.within_noise)
         ]
         if cells:
-            look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.6", "hatch": "////"}
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.6", "hatch": "///"}
             self.hatches_ = ax.add_collection(PatchCollection(cells, linewidth=0, **look))
 
     def _outline(self, ax: Any, x_ends: np.ndarray, y_ends: np.ndarray) -> list[Any]:

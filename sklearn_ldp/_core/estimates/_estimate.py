@@ -849,6 +849,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     def mean(self, values: str | None = None) -> np.ndarray:
         """Return the mean of the users' numbers, computed from the frequencies and centers of bins.
 
+        For an interval of the mean, call ``confidence_interval(0.95, queries.mean())`` of the raw
+        estimate.
+
         Parameters
         ----------
         values : {"raw", "processed"}, default=None
@@ -857,7 +860,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             post-processing. The mean then has a smaller error after
             :class:`~sklearn_ldp.SmoothMLE`, but a large bias after projections such as
             :class:`~sklearn_ldp.NormSub`. If None, the raw frequencies, with one warning if the
-            estimate is post-processed.
+            estimate is post-processed. The methods :meth:`median` and
+            :meth:`quantile` use the processed frequencies instead, because raw frequencies do not
+            make a quantile unbiased.
 
         Returns
         -------
@@ -935,8 +940,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Returns
         -------
         ndarray of shape (n_estimates, n_quantiles)
-            The quantiles, from the values after post-processing if there is any. For intervals see
-            :func:`sklearn_ldp.inference.quantiles`.
+            The quantiles, from the frequencies after post-processing if there is any. For intervals
+            see :func:`sklearn_ldp.inference.quantiles`. For quantiles of the raw frequencies, call
+            ``as_raw().quantile(..)``.
 
         Raises
         ------
@@ -951,8 +957,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Returns
         -------
         ndarray of shape (n_estimates,)
-            The medians, from the values after post-processing if there is any. For intervals see
-            :func:`sklearn_ldp.inference.quantiles`.
+            The medians, from the frequencies after post-processing if there is any. This differs
+            from :meth:`mean`, which uses the raw frequencies by default. For intervals see
+            :func:`sklearn_ldp.inference.quantiles`. For the median of the raw frequencies, call
+            ``as_raw().median()``.
         """
         return self.quantile(0.5)[:, 0]
 

@@ -24,19 +24,20 @@ from .totals import GroupTotals, group_totals, grouped
 class EmpiricalBayes(LearnedPrior):
     """Improve an estimate by a prior that is learned from the estimate; the best first choice.
 
-    Without parameters, this post-processor suits any domain. Use the parameters if you know more
-    about the data. `queries` are the queries to answer, such as totals of groups, ranges or the
-    most frequent categories. `groups` are groups of categories with possibly similar frequencies.
+    Without parameters, this post-processor suits any domain. Three parameters describe the data and
+    their use. `queries` are the queries to answer, such as totals of groups, ranges, or the most
+    frequent categories. `groups` are groups of categories whose frequencies may be similar.
     `ordered` states that neighboring categories may have similar frequencies. The other parameters
-    are for comparisons of methods.
+    exist for comparisons of methods.
 
-    If there are many categories, their estimates together show how the true frequencies are
-    distributed. This distribution is the prior of every category. Each estimate becomes the
-    posterior mean of the category's frequency, which has the smallest expected squared error if
-    the prior is right. Afterwards Norm-Sub changes the sum to 1.
+    The method has three steps. If there are many categories, their estimates together show how the
+    true frequencies are distributed. The method learns this distribution and uses it as the prior
+    of every category. It then replaces each estimate by the posterior mean of the frequency. If the
+    prior is right, the posterior mean has the smallest expected squared error. Finally, Norm-Sub
+    changes the sum to 1.
 
-    ``prior="g-model"`` is the prior of Efron: a log-spline with a point mass at 0 [1]_.
-    ``prior="average"`` is unpublished. It is an average of several priors, weighted by their
+    ``prior="g-model"`` is the published prior of Efron: a log-spline with a point mass at 0 [1]_.
+    The default prior is unpublished. It is an average of several priors, weighted by their
     likelihoods: four log-polynomial priors, which are fitted under the constraint that the
     frequencies sum to 1; the prior of :class:`NPMLE`; and Gaussian priors for nearly equal
     frequencies (:func:`~sklearn_ldp.postprocessing.average_prior`).
@@ -44,51 +45,56 @@ class EmpiricalBayes(LearnedPrior):
     Parameters
     ----------
     simplex : bool, default=True
-        Whether to apply Norm-Sub to the posterior means, so that they sum to 1.
+        Whether to apply Norm-Sub to the posterior means, so that they are not negative and sum
+        to 1.
     prior : {"average", "g-model"}, default="average"
         The method that learns the prior. "g-model" is the published method, for comparisons with
         the default.
     groups : array-like of shape (d,), mapping, query set or list of groupings, default=None
         The group of each category, such as the state of each city, if frequencies may differ
-        between groups. A list of several such groupings is also possible. A pandas Series with the
-        categories as index, or a mapping from categories to groups, may be in any order. If None,
-        all categories have the same prior. For a set of estimates, pass a mapping from the names of
-        its estimates to groups, such as ``{"state": regions}``. The result suits all queries, not
-        only the totals of these groups.
+        between groups. A pandas Series with the categories as index, or a mapping from categories
+        to groups, may be in any order. A list contains several groupings. If None, all categories
+        have the same prior. For a set of estimates, pass a mapping from the names of its estimates
+        to groups, such as ``{"state": regions}``. The result suits all queries, not only the totals
+        of these groups.
     ordered : bool, mapping of bool or None, default=None
-        Whether the order of ``estimate.categories`` is meaningful, as for ages or hours, so that
-        neighboring categories may have similar frequencies. If None, the order is used for bins of
-        numbers (``Domain.bins``) and for the categories of an ordered pandas dtype, unless the
-        queries ask for the most frequent categories. If False, the order is ignored. For a set of
-        estimates, a mapping from the names of its estimates to such values is also possible:
-        ``{"age": True}``.
+        Whether neighboring categories may have similar frequencies, as for ages or hours. The order
+        is the order of ``estimate.categories``. If None, the order is used for bins of numbers
+        (``Domain.bins``) and for the categories of an ordered pandas dtype, unless `queries` is
+        ``top_k(k)``. If False, the order is ignored. For a set of estimates, pass a mapping from
+        the names of its estimates to such values, such as ``{"age": True}``.
     queries : query set, list, matrix of shape (n_queries, d) or None, default=None
-        The queries to answer, see :mod:`sklearn_ldp.queries`. ``groups(labels)`` has the same
-        effect as the parameter `groups`, and ``ranges(10)`` has the effect of ``ordered=True``.
-        With ``top_k(k)`` the result answers only this query (see the notes), so a list cannot
-        combine it with other queries. All other queries have no effect. Groups reduce the error if
-        frequencies differ between the groups. Otherwise they increase the error by 4 % on average,
-        and by 20 % for few groups with few reports. For a set of estimates, a mapping from the
-        names of its estimates to queries is also possible.
+        The queries to answer, see :mod:`sklearn_ldp.queries`. Totals of groups, such as
+        ``groups(labels)``, have the same effect as the parameter `groups`. Queries about ranges,
+        such as ``ranges(10)``, have the same effect as ``ordered=True``. With ``top_k(k)``, the k
+        most frequent categories become more accurate, but the other values have no meaning (see the
+        notes). Therefore a list that contains ``top_k(k)`` cannot contain other queries. All other
+        queries have no effect. For a set of estimates, pass a mapping from the names of its
+        estimates to queries.
+
+        Declare groups if frequencies differ between the groups. If they do not differ, groups
+        increase the error by 4 % on average, and by 20 % for few groups with few reports.
     %(noise)s
 
     Attributes
     ----------
     group_totals_ : list of GroupTotals
-        Only defined if there are groups or an order. For each grouping, an object with the totals
-        of its groups and the weights of the raw totals, see
-        :class:`~sklearn_ldp.postprocessing.GroupTotals`. The groupings of an ordered domain are
+        Only defined if there are groups or an order. It contains one object for each grouping, with
+        the totals of the groups and the weights of the raw totals, see
+        :class:`~sklearn_ldp.postprocessing.GroupTotals`. The groupings of an ordered domain are its
         divisions into 5, 10, 20, 40, 80 and 160 ranges, if there are enough categories.
     curve_weight_ : ndarray of shape (n_estimates,)
-        Only defined if the categories are ordered. The posterior probability that the frequencies
-        follow a smooth curve, under the condition that they depend on the order or on groups.
+        Only defined if the categories are ordered. A number from 0 to 1 for each row. Near 1, the
+        frequencies follow a smooth curve. Near 0, groups or ranges with different frequencies
+        describe the data better. This number is the posterior probability of the curve, given that
+        the frequencies depend on the order or on the groups at all.
     prior_support_ : list of ndarray of shape (n_support,)
-        For each row, the frequencies with a positive probability under its prior, in increasing
-        order.
+        For each row, the frequencies that have a positive prior probability, in increasing order.
     prior_weights_ : list of ndarray of shape (n_support,)
         For each row, the prior probabilities of the frequencies in `prior_support_`.
     frequencies_ : ndarray of shape (d,) or (n_estimates, d)
-        Posterior means. If `simplex` is True, they are not negative and sum to 1.
+        The improved frequencies. If `simplex` is True, they are not negative and sum to 1 (with
+        ``top_k(k)``, the sum may differ from 1).
     %(fitted)s
 
     See Also
@@ -98,74 +104,91 @@ class EmpiricalBayes(LearnedPrior):
 
     Notes
     -----
-    The table shows the mean squared error over all categories, divided by the error of Bayes' rule
-    with the true prior, in 100 collections through OLH at epsilon 1. The columns are the default
-    prior, the prior "g-model", and :class:`NPMLE`. The default prior was designed on other
-    distributions (``python -m benchmarks.accuracy.seven_distributions`` shows all). The last four
-    rows are real data.
+    The table compares mean squared errors over all categories, in 100 collections through OLH at
+    epsilon 1. Each number is an error divided by the error of Bayes' rule with the true prior,
+    which is approximately the smallest possible error. The columns are the raw estimate, the two
+    priors of this class, and :class:`NPMLE`. For example, the raw estimate of the first row has 12
+    times the smallest possible error, and this class has 1.08 times this error. The default prior
+    was designed on other distributions (``python -m benchmarks.accuracy.seven_distributions``
+    prints all numbers). The last four rows are real data.
 
-    ================================  =======  =======  =====
-    frequencies                       average  g-model  NPMLE
-    ================================  =======  =======  =====
-    zipf 1.5 (n 1e6, d 1,024)            1.08     1.09   1.17
-    zipf 1.1                             1.04     1.04   1.11
-    geometric .99                        1.03     1.03   1.03
-    geometric .9                         1.05     1.05   1.25
-    100 equal, others 0                  1.07     1.75   1.07
-    beta(50, 2) (n 1e5, d 400)           1.09     1.08   1.11
-    emoji (n 884,427, d 845)             1.02     1.03   1.07
-    cities (n 612,404, d 915)            1.06     1.07   1.10
-    Retail (n 88,162, d 16,470)          1.13     1.09   1.18
-    Kosarak (n 36,682, d 17,034)         1.14     1.12   1.21
-    ================================  =======  =======  =====
+    ================================  =======  =======  =======  =====
+    frequencies                           raw  average  g-model  NPMLE
+    ================================  =======  =======  =======  =====
+    zipf 1.5 (n 1e6, d 1,024)            12.1     1.08     1.09   1.17
+    zipf 1.1                              7.4     1.04     1.04   1.11
+    geometric .99                         3.2     1.03     1.03   1.03
+    geometric .9                         13.5     1.05     1.05   1.25
+    100 equal, others 0                  17.6     1.07     1.75   1.07
+    beta(50, 2) (n 1e5, d 400)            6.0     1.09     1.08   1.11
+    emoji (n 884,427, d 845)              4.3     1.02     1.03   1.07
+    cities (n 612,404, d 915)             7.2     1.06     1.07   1.10
+    Retail (n 88,162, d 16,470)           469     1.13     1.09   1.18
+    Kosarak (n 36,682, d 17,034)          615     1.14     1.12   1.21
+    ================================  =======  =======  =======  =====
 
-    If all frequencies are equal, the mean squared errors of the three priors are 0.5e-8, 1.8e-8 and
-    0.9e-8 (PowerNS: 9.0e-8). The errors of different categories are assumed to be independent and
-    normal. If a category without users is supported by so few reports that its noise has a skewness
-    above 0.03, the exact distribution of the number of reports is used instead of the normal
-    distribution. The spread of the posterior is not a confidence interval.
+    If all frequencies are equal, the mean squared errors are 372e-8 (raw), 0.5e-8 (average), 1.8e-8
+    (g-model), 0.9e-8 (NPMLE) and 9.0e-8 (PowerNS).
+
+    The method assumes that the errors of different categories are independent and normal. It uses
+    the exact distribution of the number of reports instead if few reports support a category
+    without users, so that its noise has a skewness above 0.03. The spread of the posterior is not a
+    confidence interval.
 
     **Few categories.** A few estimates cannot determine a prior. For at most 12 categories whose
     frequencies sum to 1, ``prior="average"`` is a fixed mixture of Dirichlet priors. They range
     from the prior that all users have the same category to the prior that all categories are
     equally frequent. The posterior means are exact. For at least 24 categories, the prior is
-    learned. Between 12 and 24 categories, the posterior means under the fixed and the learned prior
-    are averaged. In 288 settings of 2 to 12 categories, we divided the error of this class by the
-    error of the raw estimate or of Norm-Sub, whichever was smaller. The geometric mean of this
-    ratio is 0.82, and its maximum is 1.13 (``python -m benchmarks.accuracy.simple_questions``). If
-    all frequencies are exactly equal, the ratio is 0.5. A prior that contains only equal
-    frequencies would have an even smaller error in this case.
+    learned. Between 12 and 24 categories, the result is an average of the posterior means under the
+    fixed prior and under the learned prior. In 288 settings of 2 to 12 categories, we divided the
+    error of this class by the error of the raw estimate or of Norm-Sub, whichever was smaller. The
+    geometric mean of this ratio is 0.82, and its maximum is 1.13 (``python -m
+    benchmarks.accuracy.simple_questions``). If all frequencies are exactly equal, the ratio is 0.5.
+    A prior that contains only equal frequencies would have an even smaller error in this case.
 
-    **Few reports.** With few reports per category, the largest of many estimates looks like a large
-    frequency although it is only noise. Therefore, if the mean frequency is less than half the
-    noise level, the learned prior is averaged with two simple models: all frequencies are equal, or
-    one category is more frequent and all others are equally frequent. The prior odds of these
-    models decrease as the number of reports increases (formulas: doc/notes/weak_data.md). A
-    category that is only slightly more frequent is not detected. In 4 of 144 collections with few
-    reports, the error is over 5 % larger than the error of NormSub, by a factor of up to 1.45
-    (``python -m benchmarks.accuracy._weak_frequencies``).
+    **Few reports.** With few reports per category, the largest of many estimates may be only noise,
+    although it looks like a large frequency. Therefore, if the mean frequency is less than half the
+    noise level, the learned prior is averaged with two simple models. In the first model, all
+    frequencies are equal. In the second model, one category is more frequent, and all others are
+    equally frequent. The prior odds of these models decrease as the number of reports increases
+    (formulas: doc/notes/weak_data.md). The result does not show a category that is only slightly
+    more frequent than the others. In 4 of 144 collections with few reports, the error is over 5 %
+    larger than the error of NormSub, by a factor of up to 1.45 (``python -m
+    benchmarks.accuracy._weak_frequencies``).
 
-    **Order.** Two types of models are weighted by their likelihood. In the first type, the domain
-    is divided into 5, 10, 20, 40, 80 or 160 ranges, and the priors of the ranges differ like the
-    priors of groups. In the second type, the frequencies follow a smooth curve, which is a sum of
-    cosine waves with Gaussian priors. If the order does not help, the common prior of all
-    categories is used. Missing numbers are a range of their own, and they are not on the curve.
+    **Order.** The method averages two types of models, weighted by their likelihoods. In the first
+    type, the domain is divided into 5, 10, 20, 40, 80 or 160 ranges, and each range has its own
+    prior, like a group. In the second type, the frequencies follow a smooth curve, which is a sum
+    of cosine waves with Gaussian priors. If the order does not help, the common prior of all
+    categories is used. The category of missing numbers is a range of its own, and it is not on the
+    curve.
 
-    **The most frequent categories.** With ``queries=top_k(k)`` the value of a category is its
-    expected frequency *under the condition that it is among the k largest*: that its frequency
-    exceeds a threshold that k categories are expected to exceed. Methods that shrink every estimate
-    underestimate these categories. The values answer only this query, on average over the k
-    categories. They do not sum to 1, and the values of other categories have no meaning. The
-    condition is left out if the estimates hardly show which categories are the largest. This is
-    the case if the estimates are nearly as likely (within a factor of 20) under a prior without
-    frequencies above the k-th largest. The error of a single collection can be large. With 300 or
-    1,000 users per category, we divided the error for the ten most frequent categories by the
-    error of the method that was the best of 12 in each setting. The geometric mean of this ratio is
-    0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8 with OLH.
+    **The most frequent categories.** Methods that shrink every estimate underestimate the k most
+    frequent categories. With ``queries=top_k(k)``, the value of a category is therefore its
+    expected frequency if it is one of these k categories. More exactly, the condition is that the
+    frequency exceeds a threshold, which k categories are expected to exceed. Use the values of the
+    k largest categories only: they are right on average over these categories. The values do not
+    sum to 1, and the other values have no meaning.
 
-    **Cost.** CPU seconds per row, measured for 100 to 42,178 categories (OLH, epsilon 1 and 4,
-    100,000 and one million users): 0.007 to 0.025; with ``top_k(10)`` up to 0.22; with 20 groups
-    0.02 to 0.29; with ``ranges(10)`` 0.03 to 1.6 (1,024 categories at epsilon 4 are the slowest).
+    Sometimes the estimates hardly show which categories are the largest. They are then nearly as
+    likely (within a factor of 20) under a prior without frequencies above the k-th largest. In this
+    case, the values are the usual posterior means. The error of a single collection can be large.
+    With 300 or 1,000 users per category, we divided the error for the ten most frequent categories
+    by the error of the method that was the best of 12 in each setting. The geometric mean of this
+    ratio is 0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8 with OLH.
+
+    **Computing time.** The table shows CPU seconds per row for 100 to 42,178 categories (OLH,
+    epsilon 1 and 4, 100,000 and one million users). The slowest setting of ``ranges(10)`` has 1,024
+    categories at epsilon 4.
+
+    =================  ==============
+    queries            seconds
+    =================  ==============
+    none               0.007 to 0.025
+    ``top_k(10)``      up to 0.22
+    20 groups          0.02 to 0.29
+    ``ranges(10)``     0.03 to 1.6
+    =================  ==============
 
     The methods for few categories, few reports, groups, an order, and the most frequent categories
     are unpublished.
@@ -185,14 +208,16 @@ class EmpiricalBayes(LearnedPrior):
     >>> bayes.frequencies_[[0, 1, 98, 99]].round(3)
     array([0.212, 0.203, 0.001, 0.001])
 
-    The first 24 categories are in the east, and all users have one of them. If the totals are
-    declared as queries, they are more accurate:
+    In this example, the first 24 categories are in the east, and all users have one of these
+    categories. The true totals are therefore 1 and 0. Totals are more accurate if they are declared
+    as queries:
 
     >>> from sklearn_ldp.queries import groups
     >>> region = groups(np.repeat(["east", "west"], [24, 76]))
     >>> bayes.estimate_.answer(region).round(1).tolist()
     [[0.9, 0.1]]
-    >>> EmpiricalBayes(queries=region).fit_transform(estimate).answer(region).round(1).tolist()
+    >>> better = EmpiricalBayes(queries=region).fit_transform(estimate)
+    >>> better.answer(region).round(1).tolist()
     [[1.0, 0.0]]
     """
 
