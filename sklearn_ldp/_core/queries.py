@@ -366,7 +366,10 @@ class _MatrixQueries(QuerySet, tag="matrix-queries"):
         if self._categories is None:
             return self
         order = order_of(self._categories, categories, repr(self))
-        return _MatrixQueries(self._matrix[:, order], self._text, self.names)
+        queries = _MatrixQueries(self._matrix[:, order], self._text, self.names)
+        if self.selected_by is not None:
+            queries.selected_by = self.selected_by[order]
+        return queries
 
     def matrix(self, n_categories, frequencies=None):
         if self._categories is not None:

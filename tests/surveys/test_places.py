@@ -113,7 +113,7 @@ def test_intervals_of_a_selected_area_need_other_users(raw):
     assert np.all((interval.low[0] < truth) & (truth < interval.high[0]))
     assert model.answer(area)[0, 0] >= 0.5
     for estimate in (first, first - second, second - first):
-        for queries in (area, [rectangles(2), area]):
+        for queries in (area, [rectangles(2), area], area.aligned(raw.categories)):
             with pytest.raises(ValueError, match="the same estimate has selected .* other users"):
                 estimate.confidence_interval(0.95, queries)
 
