@@ -118,8 +118,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument("more", nargs="*", type=Path, metavar="FILE", help=text)
     text = (
         "the public domain, one category per line, or a .json file with the domain of a column as "
-        "in --domains or with a grid; without it the domain is learned from the raw values, which "
-        "leaks it"
+        'in --domains, such as ["yes", "no", null] with missing answers, or with a grid; without '
+        "it the domain is learned from the raw values, which leaks it"
     )
     add_domain_options(source, required=False, help=text)
     add_value_options(source)

@@ -75,6 +75,10 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
                 "Standard input can contain values, but not a histogram. Save the histogram to a "
                 "file, and pass its name."
             )
+        if codes is not None and codes.find("") is not None:  # an empty cell is a missing answer
+            read = _parquet_columns if source.is_parquet else _csv_columns
+            places, counts = read(source, header, {value: codes}, count)
+            return np.array([text_of(x) for x in codes.categories[places].tolist()]), counts
         histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts
     if source.is_parquet:
@@ -108,6 +112,12 @@ def read_categories(path: Path) -> Any:
                 "--domains instead of --categories."
             )
         return _read_domain(domain, f"--categories {path}")
+    if path.name.lower().endswith((*TABLE_SUFFIXES, ".tsv")):
+        raise ValueError(
+            f"--categories {path} is a table by its name, so its header would become a category. "
+            "Write one category per line without a header into a .txt file, or a list into a "
+            ".json file."
+        )
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
     # Ends: each pass removes a line.
@@ -259,7 +269,10 @@ def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
 def _lines(source: Source, codes: Codes | None) -> Iterator[str]:
     """Yield each line of a file as a value. Commas and quotes are part of the value."""
     for number, line in enumerate(source.lines(), start=1):
-        yield _not_empty(line.rstrip("\r\n"), source, number, codes)
+        text = line.rstrip("\r\n")
+        # Writers of CSV mark a missing value in the only column by two quotes.
+        is_missing = text == '""' and (codes is None or codes.find(text) is None)
+        yield _not_empty("" if is_missing else text, source, number, codes)
 
 
 def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
@@ -324,7 +337,10 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 
 
 # -- several columns ---------------------------------------------------------------------------
-_NO_VALUE = "Define a category for missing values: null in a JSON domain, or a name such as unknown"
+_NO_VALUE = (
+    'For missing answers, pass --categories FILE.json with null in its list, such as ["yes", "no", '
+    'null] (for bins "missing": true), or fill the cells with a name such as unknown'
+)
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _GRID = (
     '{"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": {"bins": 16, "bounds": [47, 50]}}}'

@@ -887,18 +887,23 @@ def test_blank_lines_at_the_end_of_the_domain(tmp_path, capsys, end):
 MISSING = {
     "csv": "answer,other\nyes,1\n,2\nno,3\n,4\n",
     "txt": "yes\n\nno\n\n",
+    "quotes.txt": 'yes\n""\nno\n""\n',  # as pandas writes a missing value of the only column
+    "histogram.csv": "answer,count\nyes,1\n,2\nno,1\n",
     "parquet": ["yes", None, "no", None],
+    "histogram.parquet": {"answer": ["yes", None, "no"], "count": [1, 2, 1]},
 }
 
 
 @pytest.mark.parametrize("form", list(MISSING))
 def test_missing_values_of_one_column(tmp_path, capsys, form):
     people, domain = tmp_path / f"people.{form}", tmp_path / "domain.json"
-    if form == "parquet":
-        pd.DataFrame({"answer": MISSING[form]}).to_parquet(people)
+    content = MISSING[form]
+    if isinstance(content, str):
+        people.write_text(content)
     else:
-        people.write_text(MISSING[form])
-    column = [] if form == "txt" else ["--value-column", "answer"]
+        columns = content if isinstance(content, dict) else {"answer": content}
+        pd.DataFrame(columns).to_parquet(people)
+    column = [] if form.endswith("txt") else ["--value-column", "answer"]
     argv = ["estimate", str(people), "--categories", str(domain), *column, "--epsilon", "20"]
     domain.write_text('["yes", "no", null]')
     rows = rows_of(said(capsys, *argv, "--oracle", "grr", "--post", "base").out)
@@ -910,7 +915,23 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     assert values.isna()[2]
     capsys.readouterr()
     domain.write_text('["yes", "no"]')
-    assert_fails(argv, capsys, "null in a JSON domain, or a name such as unknown")
+    if form.startswith("histogram"):
+        assert_fails(argv, capsys, 'Replace a missing value by a name, for example "unknown"')
+    else:
+        assert_fails(argv, capsys, ".json with null in its list", "a name such as unknown")
+
+
+@pytest.mark.parametrize("name", ["domain.csv", "DOMAIN.CSV.gz", "domain.tsv", "domain.parquet"])
+def test_a_domain_is_no_table(name, histogram, tmp_path, capsys):
+    """Its header would become a category. The negative control is the same file as text."""
+    domain = tmp_path / name
+    domain.write_text("\n".join(["colour", *COUNTS]) + "\n")
+    commands = (["estimate", histogram], ["plan", "--n-samples", "9"])
+    for argv in commands:
+        assert_fails([*argv, "--categories", domain], capsys, "so its header would become", ".json")
+    domain = domain.rename(tmp_path / "domain.txt")
+    rows = rows_of(said(capsys, "estimate", histogram, "--categories", domain).out)
+    assert [row["category"] for row in rows] == ["colour", *COUNTS]
 
 
 def test_bins_are_ordered_without_a_word(tmp_path, capsys):
