@@ -166,7 +166,12 @@ class Reported:
         raise NotImplementedError
 
     def report(
-        self, level: float = 0.95, *, question: str = "", of: str | None = None
+        self,
+        level: float = 0.95,
+        *,
+        question: str = "",
+        of: str | None = None,
+        at_all_times: bool | int = False,
     ) -> EstimateReport:
         """Return a report of the estimate as an HTML page, for a notebook or a file.
 
@@ -178,6 +183,9 @@ class Reported:
             The question that users were asked; it is the title of the page.
         of : {"users", "population"}, default=None
             The people to whom a :class:`~sklearn_ldp.FrequencyEstimate` refers, as for `describe`.
+        at_all_times : bool or int, default=False
+            Whether a :class:`~sklearn_ldp.FrequencyEstimate` is reported for all looks at a growing
+            collection, as for `describe`.
 
         Returns
         -------
@@ -189,7 +197,9 @@ class Reported:
         ValueError
             As for `describe`.
         """
-        options = {} if of is None else {"of": of}
+        options: dict[str, Any] = {} if of is None else {"of": of}
+        if at_all_times is not False:
+            options["at_all_times"] = at_all_times
         return EstimateReport(self.describe(level, question=question, **options))
 
 
@@ -301,8 +311,12 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
     """Return a text about the intervals of a table: their level, and the values that they cover."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
-    kind += ", valid for all looks" * ("all looks" in part["interval"])
+    kind += ", valid for all looks" if _is_for_all_looks(part) else ", valid for one look"
     return f"intervals ({level}{kind}{where})" + ", of the raw values" * are_raw
+
+
+def _is_for_all_looks(part: dict[str, Any]) -> bool:
+    return "all looks" in part["interval"]
 
 
 def _level(part: dict[str, Any]) -> tuple[str, bool]:
@@ -353,6 +367,9 @@ def _table(part: dict[str, Any]) -> str:
     more = f"<p>{n_more:,} more rows are not shown.</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
+    looks = "at one look, not at several looks at a growing collection"
+    if _is_for_all_looks(part):
+        looks = "at all looks at the growing collection"
     condition = " (each interval is around the raw value)" * are_raw
     if value == "frequency" and not are_raw:  # intervals of a trend are valid under conditions
         condition = ", under the conditions of the section Limits"
@@ -362,7 +379,7 @@ def _table(part: dict[str, Any]) -> str:
         "frequency": f'"{part["shown"]}{_after(part)}" of the plot',
         "estimate": "the share before post-processing; noise may move it below 0 or above 100 %",
         "difference": part["shown"],
-        "low": f"{subject} the truth with a probability of {percent} %{condition}",
+        "low": f"{subject} the truth with a probability of {percent} % {looks}{condition}",
         "count": f'the number of users that corresponds to the column "{names.get(value, value)}"',
     }
     words = [(names.get(name, name), explanations[name]) for name in heads if name in explanations]

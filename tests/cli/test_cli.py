@@ -342,7 +342,7 @@ def test_a_learned_domain_is_warned_of(histogram, tmp_path, capsys):
     out, err = said(capsys, "estimate", histogram, "--categories", domain)
     assert [row["category"] for row in rows_of(out)] == ["violet", *reversed(COUNTS)]
     assert "warning" not in err
-    warning, summary = said(capsys, "estimate", histogram).err.splitlines()
+    warning, summary, _ = said(capsys, "estimate", histogram).err.splitlines()
     assert warning.startswith("sklearn-ldp: warning: the domain is learned from the raw values")
     assert "GRR(epsilon=1), 10,000 users" in summary
     assert summary.endswith("after EmpiricalBayes")
