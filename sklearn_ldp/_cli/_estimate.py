@@ -317,9 +317,9 @@ def run(arguments: argparse.Namespace) -> None:
     say(description)
     if arguments.seed is None and not _is_checkpoint(arguments.file):
         say(
-            "this call has simulated a collection with new random bits, so another call has another "
-            "estimate. For several tables of one collection, run `privatize` and `aggregate` once, "
-            "and then `estimate state.npz`"
+            "this call has simulated a collection with new random bits, so another call has "
+            "another estimate. For several tables of one collection, run `privatize` and "
+            "`aggregate` once, and then `estimate state.npz`"
         )
 
 
