@@ -138,6 +138,13 @@ def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**defaults, **normalize_kwargs(kwargs, Line2D)}
 
 
+def usual_name(estimate: Any) -> str:
+    """Return the name of an estimate in a legend: its post-processors, and its users if not all."""
+    name = " + ".join(estimate.postprocessors) or "raw estimate"
+    among = "" if estimate.noise is None else estimate.noise.among
+    return f"{name}, of users{among}" if among else name
+
+
 def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwargs: Any) -> None:
     """Write names on an axis as plain text, so that dollar signs do not start a formula."""
     axis.set_ticks(places, labels=[str(name) for name in names], **kwargs)
