@@ -1,14 +1,15 @@
 """Reports on the command line, and options that files and checkpoints know already."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from test_cli import rows_of, said
 
-from sklearn_ldp import GRR, OLH, Domain, FrequencyEstimate, NormSub
+from sklearn_ldp import GRR, OLH, ColumnOracle, Domain, FrequencyEstimate, NormSub
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import Aggregator, write_reports
+from sklearn_ldp.collection import Aggregator, describe_reports, write_reports
 
 
 @pytest.fixture
@@ -211,3 +212,17 @@ def test_a_simulation_says_that_another_call_differs(state, folder, capsys):
     assert remedy in said(capsys, *argv).err
     assert remedy not in said(capsys, *argv, "--seed", "0").err
     assert remedy not in said(capsys, *state).err
+
+
+def test_a_collection_shows_probabilities_as_decimals(state, folder, capsys):
+    """The exact ones are in the configuration. Other texts with a slash, as of a round, stay."""
+    out = said(capsys, *AGGREGATE.split()).out
+    assert "p: 0.858981\nq: 0.0705095\n" in out
+    exact = describe_reports("a.jsonl")["configuration"]["p"]
+    assert len(exact) > 30
+    assert float(Fraction(exact)) == pytest.approx(0.858981, abs=5e-7)
+    oracle = ColumnOracle(1.0, domains={"a": COLOURS, "b": 10})
+    out = str(Aggregator(oracle, collection_round="5/2026").summary())
+    assert "collection_round: 5/2026\n" in out
+    assert '"p": "0.' in out
+    assert "/" not in out.replace("5/2026", "")
