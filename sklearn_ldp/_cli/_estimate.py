@@ -480,7 +480,12 @@ def _claimed(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_reports(path: Path) -> None:
-    """Raise ValueError if a file contains reports instead of values."""
+    """Raise ValueError if a file contains reports instead of values, or if it is a folder."""
+    if path.is_dir():
+        raise ValueError(
+            f"{path} is a folder. Pass a file of values, or first run `sklearn-ldp aggregate "
+            f"{path} --checkpoint state.npz` for its reports, and then estimate state.npz."
+        )
     if not path.is_file():
         return
     with open(path, "rb") as file:

@@ -670,6 +670,9 @@ BAD_FILES = {
     "columns.csv": (b"color,age\nred,1\n", "none of them 'value'"),
     "fraction.csv": (b"value,count\nred,1.5\nblue,2\n", "whole number"),
     "negative.csv": (b"value,count\nred,-1\nblue,2\n", "whole number"),
+    "spaces.csv": (b"value, count\nred, 1\nblue, 2\n", "spaces around the name ' count'"),
+    "semicolons.csv": (b"job;age\nnurse;30\nnurse;30\n", "as CSV with commas"),
+    "tabs.tsv": (b"job\tage\nnurse\t30\nnurse\t30\n", "as CSV with commas"),
     "repeated.csv": (b"value,count\nred,1\nred,2\n", "each category once"),
     "damaged.csv.gz": (gzip.compress(b"value,count\nred,1\n" * 99)[:-9], "damaged gzip"),
     "damaged.parquet": (b"PAR1 and then nothing", "damaged Parquet"),
@@ -694,6 +697,26 @@ def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
     domain = tmp_path / "domain.txt"
     domain.write_text(text)
     assert_fails(["estimate", histogram, "--categories", domain], capsys, fragment)
+
+
+def test_values_outside_of_the_domain_are_listed(tmp_path, capsys):
+    """Three of them, so that a user corrects them together; none in the logs of a client."""
+    people, domain = tmp_path / "people.txt", tmp_path / "domain.txt"
+    domain.write_text("red\nblue\n")
+    people.write_text("red\nRed\nred \nred \n0\nblue\n1\n2\n")
+    argv = ["--categories", domain, "--no-header"]
+    listed = "the value '0' (1 user), the value '1' (1 user), the value '2' (1 user), and 2 other"
+    assert_fails(["estimate", people, *argv], capsys, listed)
+    people.write_text("red\nRed\nred \nred \n")
+    listed = "contains the value 'Red' (1 user), the value 'red ' (2 users), which is not"
+    assert_fails(["estimate", people, *argv], capsys, listed)
+    argv = ["privatize", people, *argv, "--output", tmp_path / "a.jsonl"]
+    assert_fails(argv, capsys, "contains a value, which is not")
+
+
+def test_a_folder_of_reports_is_no_file_of_values(tmp_path, capsys):
+    remedy = f"first run `sklearn-ldp aggregate {tmp_path} --checkpoint state.npz`"
+    assert_fails(["estimate", tmp_path], capsys, "is a folder", remedy)
 
 
 def test_output_is_checked_before_anybody_reports(histogram, tmp_path, capsys, monkeypatch):
