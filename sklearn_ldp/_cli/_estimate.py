@@ -215,11 +215,12 @@ _REFUSALS = (
     ),
     _Refusal(
         "--all-looks",
-        lambda arguments, post: bool(
-            arguments.all_looks and (arguments.more or arguments.domains or arguments.plot)
+        lambda arguments, post: (
+            arguments.all_looks
+            and any([arguments.more, arguments.domains, arguments.strings, arguments.plot])
         ),
-        "needs a single column in one file, without --plot. Use the argument at_all_times= of "
-        "estimate.confidence_interval in Python.",
+        "needs a single column in one file, without --strings and --plot. Use the argument "
+        "at_all_times= of estimate.confidence_interval in Python.",
     ),
     _Refusal(
         "--ordered",
@@ -298,8 +299,10 @@ def run(arguments: argparse.Namespace) -> None:
         estimate, description = _processed(raw, arguments)
     if arguments.html is not None:
         make_folder(arguments.html)
-        looks = {"at_all_times": True} if arguments.all_looks else {}
-        estimate.report(arguments.level, question=arguments.question, **looks).save(arguments.html)
+        report = estimate.report(
+            arguments.level, question=arguments.question, at_all_times=arguments.all_looks
+        )
+        report.save(arguments.html)
     if arguments.plot is not None:
         draw(
             estimate,

@@ -242,8 +242,8 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:
     """Write the table with the expected errors of ranges, the median and the mean of numbers."""
-    is_set = (arguments.exponent is not None, arguments.gap is not None, arguments.shuffled)
-    if any(is_set) or arguments.simultaneous:
+    is_used = [arguments.exponent is not None, arguments.gap is not None]
+    if any([*is_used, arguments.shuffled, arguments.simultaneous]):
         raise ValueError(
             "--exponent, --gap, --shuffled and --simultaneous cannot be combined with --n-bins. "
             "Leave out these options."

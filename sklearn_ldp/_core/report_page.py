@@ -317,6 +317,7 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
 
 
 def _is_for_all_looks(part: dict[str, Any]) -> bool:
+    """Return whether the intervals are valid at all looks at a growing collection."""
     return "all looks" in part["interval"]
 
 
@@ -365,8 +366,8 @@ def _table(part: dict[str, Any]) -> str:
     )
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     n_more = len(rows) - _MOST_ROWS
-    more = "The tables of to_frame() and of sklearn-ldp estimate contain all rows."
-    more = f"<p>{n_more:,} more rows are not shown. {more}</p>" if n_more > 0 else ""
+    tables = "The tables of to_frame() and of sklearn-ldp estimate contain all rows."
+    more = f"<p>{n_more:,} more rows are not shown. {tables}</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
     looks = "at one look, not at several looks at a growing collection"

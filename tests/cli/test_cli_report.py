@@ -196,12 +196,13 @@ def _page(report, folder):
         "state.npz state.npz --categories domain.txt",
         "state.npz state.npz --categories domain.txt --change",
         "state.npz --domains domains.json",
+        "people.csv --strings abc",
     ],
 )
 def test_all_looks_is_refused_if_a_result_would_ignore_it(argv, state, folder, capsys):
     (folder / "domains.json").write_text('{"colour": ["red", "blue"]}')
     err = said(capsys, "estimate", *argv.split(), "--all-looks", code=1).err
-    assert "--all-looks needs a single column in one file, without --plot" in err
+    assert "--all-looks needs a single column in one file, without --strings and --plot" in err
 
 
 def test_a_simulation_says_that_another_call_differs(state, folder, capsys):

@@ -19,6 +19,7 @@ from ._base import (
     merged,
     name_rows,
     name_ticks,
+    of_users,
     percent_axis,
     styles,
 )
@@ -356,16 +357,14 @@ class TrendDisplay(BaseDisplay):
         ends = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
         low, high = (end[:, places] if chosen is None else end for end in ends)
         rows = np.arange(n_rows) if estimate.row_names is None else estimate.row_names
-        among = "" if estimate.noise is None else estimate.noise.among
-        among = f", of users{among}" if among else ""
         labels = [str(category) for category in estimate.categories[places].tolist()]
         return cls(
             rows,
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{len(places):,} of {d:,} categories, {how}{among}; intervals are "
-            f"simultaneous for {which} categories and rows ({100 * level:g} %)",
+            description=f"{len(places):,} of {d:,} categories, {how}{of_users(estimate)}; "
+            f"intervals are simultaneous for {which} categories and rows ({100 * level:g} %)",
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:
