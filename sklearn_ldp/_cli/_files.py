@@ -85,7 +85,8 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
             )
         if codes is not None and codes.find("") is not None:  # an empty cell is a missing answer
             read = _parquet_columns if source.is_parquet else _csv_columns
-            places, counts = read(source, header, {value: codes}, count)
+            named = {value: Codes(source.name, value, codes.domain)}
+            places, counts = read(source, header, named, count)
             return np.array([text_of(x) for x in codes.categories[places].tolist()]), counts
         histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts

@@ -85,6 +85,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--n-bins", type=count, metavar="D", help="number of bins of a number")
     text = "a histogram of the whole domain with the assumed frequencies"
     domain.add_argument("--like", type=Path, metavar="FILE", help=text)
+    for name in ("value", "count"):
+        text = f"with --like: name of the column of the {name}s (default: {name})"
+        parser.add_argument(f"--{name}-column", default=name, metavar="NAME", help=text)
     text = "with --n-bins: the smallest and the largest number"
     parser.add_argument("--bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
     text = "without --like: exponent of Zipf's law for the assumed frequencies (default: 1)"
@@ -280,7 +283,8 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the assumed frequencies of the categories, of shape (n_categories,)."""
     if arguments.like is not None:
-        return ldp.datasets.read_histogram(arguments.like).frequencies
+        names = {"value_column": arguments.value_column, "count_column": arguments.count_column}
+        return ldp.datasets.read_histogram(arguments.like, **names).frequencies
     domain = arguments.n_categories
     if domain is None:
         domain = read_categories(arguments.categories)

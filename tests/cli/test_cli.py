@@ -939,6 +939,9 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     capsys.readouterr()
     domain.write_text('["yes", "no"]')
     if form.startswith("histogram"):
+        domain.write_text('["yes", null]')
+        assert_fails(argv, capsys, "the value 'no' in the column 'answer' is not in the domain")
+        domain.write_text('["yes", "no"]')
         assert_fails(argv, capsys, 'Replace a missing value by a name, for example "unknown"')
     else:
         assert_fails(argv, capsys, ".json with null in its list", "a name such as unknown")

@@ -118,6 +118,18 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     assert_fails(argv, capsys, "cannot be combined with --like")
 
 
+def test_plan_reads_columns_of_other_names(few_simulated, tmp_path, capsys):
+    """The error of the default names leads to the options."""
+    like = tmp_path / "like.csv"
+    like.write_text("value,count\na,10\nb,30\n")
+    argv = [*PLAN, "--like", like]
+    expected = said(capsys, *argv).out
+    like.write_text("job,people\na,10\nb,30\n")
+    assert_fails(argv, capsys, "'job', 'people'", "as value_column= and count_column=")
+    options = ["--value-column", "job", "--count-column", "people"]
+    assert said(capsys, *argv, *options).out == expected
+
+
 def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):
     argv = [*PLAN, "--n-categories", "50"]
     for options, to, power in [
