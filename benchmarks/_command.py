@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ def command(
 
     The defaults are those of usual options: `repeats`, `n_jobs` and `seed`.
     """
+    if sys.modules["__main__"].__spec__ is spec and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `.. | head` ends without an error
     parser = argparse.ArgumentParser(
         prog=f"python -m {spec.name.removesuffix('.__main__')}",
         description=docstring if whole else docstring.split("\n", 1)[0],

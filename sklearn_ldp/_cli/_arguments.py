@@ -362,7 +362,8 @@ def add_domain_options(
     *,
     required: bool = True,
     help: str = "the public domain, the same for clients and server: one category per line, or a "
-    ".json file with the domain of a column as in --domains, or with the bins of two columns of "
+    '.json file with the domain of a column as in --domains, such as ["yes", "no", null], in which '
+    "null is a missing answer, or with the bins of two columns of "
     'numbers, {"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": ..}}',
 ) -> None:
     """Add the options that specify the public domain of one column or of several columns."""

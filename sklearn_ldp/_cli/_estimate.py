@@ -55,7 +55,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -118,8 +118,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     source.add_argument("more", nargs="*", type=Path, metavar="FILE", help=text)
     text = (
         "the public domain, one category per line, or a .json file with the domain of a column as "
-        "in --domains or with a grid; without it the domain is learned from the raw values, which "
-        "leaks it"
+        'in --domains, such as ["yes", "no", null] with missing answers, or with a grid; without '
+        "it the domain is learned from the raw values, which leaks it"
     )
     add_domain_options(source, required=False, help=text)
     add_value_options(source)
@@ -151,6 +151,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     method.add_argument("--answered", action="store_true", help=text)
     text = "for several checkpoints: the raw estimate of the last minus the first"
     method.add_argument("--change", action="store_true", help=text)
+    text = (
+        "intervals that are valid at all looks at a growing collection, as on the results page of "
+        "`serve`; by default they are valid for one look"
+    )
+    method.add_argument("--all-looks", action="store_true", help=text)
     add_shared(method, "--seed", "--jobs")
     target = parser.add_argument_group("output")
     add_shared(target, "--output", "--level")
@@ -209,6 +214,15 @@ _REFUSALS = (
         "estimate.answered() in Python.",
     ),
     _Refusal(
+        "--all-looks",
+        lambda arguments, post: (
+            arguments.all_looks
+            and any([arguments.more, arguments.domains, arguments.strings, arguments.plot])
+        ),
+        "needs a single column in one file, without --strings and --plot. Use the argument "
+        "at_all_times= of estimate.confidence_interval in Python.",
+    ),
+    _Refusal(
         "--ordered",
         lambda arguments, post: arguments.ordered and post != "empirical-bayes",
         "needs --post empirical-bayes, got {post}. Use empirical-bayes, or use --post smooth "
@@ -240,18 +254,16 @@ _REFUSALS = (
 )
 
 
-def _chosen_post(arguments: argparse.Namespace) -> str:
+def _chosen_post(arguments: argparse.Namespace, has_grid: bool) -> str:
     default = "empirical-bayes" if arguments.strings is None else "post-pos"
-    default = "smooth-mle" if read_grid(arguments.categories) is not None else default
-    return arguments.post or default
+    return arguments.post or ("smooth-mle" if has_grid else default)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(arguments: argparse.Namespace, post: str) -> None:
     """Raise ValueError if the options cannot be combined.
 
     The command calls this before any work.
     """
-    post = _chosen_post(arguments)
     for refusal in _REFUSALS:
         if refusal.condition(arguments, post):
             raise ValueError(f"{refusal.option} {refusal.message}".format(post=post))
@@ -261,8 +273,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Read or simulate reports, post-process the estimate, and write it as a table."""
     for path in (arguments.file, *arguments.more):
         check_table_output(arguments.output, path)
-    _check(arguments)
-    arguments.post = _chosen_post(arguments)
+    grid = read_grid(arguments.categories)
+    post = _chosen_post(arguments, grid is not None)
+    _check(arguments, post)
+    arguments.post = post
     _refuse_reports(arguments.file)
     if arguments.html is not None:
         check_suffix(arguments.html, (".html",), option="--html ")
@@ -285,9 +299,11 @@ def run(arguments: argparse.Namespace) -> None:
         estimate, description = _processed(raw, arguments)
     if arguments.html is not None:
         make_folder(arguments.html)
-        estimate.report(arguments.level, question=arguments.question).save(arguments.html)
+        report = estimate.report(
+            arguments.level, question=arguments.question, at_all_times=arguments.all_looks
+        )
+        report.save(arguments.html)
     if arguments.plot is not None:
-        grid = read_grid(arguments.categories)
         draw(
             estimate,
             arguments.plot,
@@ -302,6 +318,12 @@ def run(arguments: argparse.Namespace) -> None:
             "a simulation; otherwise pass the public domain with --categories"
         )
     say(description)
+    if arguments.seed is None and not _is_checkpoint(arguments.file):
+        say(
+            "this call has simulated a collection with new random bits, so another call has "
+            "another estimate. For several tables of one collection, run `privatize` and "
+            "`aggregate` once, and then `estimate state.npz`"
+        )
 
 
 def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
@@ -331,11 +353,16 @@ def _processed(raw: Any, arguments: argparse.Namespace) -> tuple[Any, str]:
 def _change(change: Any, arguments: argparse.Namespace) -> dict[str, np.ndarray]:
     """Return the table for the difference of two estimates."""
     description = change.describe(arguments.level)
-    names = ("difference", "low", "high")
     columns = {"category": _names(change.one, arguments)}
-    columns |= {name: np.array([row[name] for row in description["rows"]]) for name in names}
+    columns |= _columns(description, ("difference", "low", "high"))
     columns["interval"] = np.full(change.shape[1], description["interval"])
     return _ordered(columns, "difference", arguments)
+
+
+def _columns(description: dict[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return columns of the table in a description."""
+    rows = description["rows"]
+    return {name: np.array([row[name] for row in rows]) for name in names}
 
 
 def _raw_estimate(arguments: argparse.Namespace, path: Path) -> Any:
@@ -456,7 +483,12 @@ def _claimed(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_reports(path: Path) -> None:
-    """Raise ValueError if a file contains reports instead of values."""
+    """Raise ValueError if a file contains reports instead of values, or if it is a folder."""
+    if path.is_dir():
+        raise ValueError(
+            f"{path} is a folder. Pass a file of values, or first run `sklearn-ldp aggregate "
+            f"{path} --checkpoint state.npz` for its reports, and then estimate state.npz."
+        )
     if not path.is_file():
         return
     with open(path, "rb") as file:
@@ -578,9 +610,14 @@ def _written(
         "category": _names(raw, arguments),
         **bounds_of_cells(raw.domain),
         **{name: numbers[name][0] for name in _NUMBERS},
-        "interval": np.full(raw.shape[1], at_level(arguments.level)),
+        "interval": np.full(
+            raw.shape[1], at_level(arguments.level, at_all_times=arguments.all_looks)
+        ),
         **(raw.flags or {}),
     }
+    if arguments.all_looks:
+        description = estimate.describe(arguments.level, at_all_times=True)
+        columns |= _columns(description, ("low", "high"))
     return _ordered(columns, "frequency", arguments)
 
 

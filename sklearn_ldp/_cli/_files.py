@@ -32,6 +32,8 @@ from .._core.common.text import as_array, counted, format_table, is_category, pr
 #: Values of shape (n,) or (n, n_columns), and the number of users of each value.
 Users = tuple[np.ndarray, np.ndarray]
 
+_OTHER_MARKS = ";\t"  # marks that some spreadsheets write between columns
+_SHOWN = 3  # maximum number of values in an error
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
@@ -67,6 +69,12 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
         return _as_histogram(source, Counter(_lines(source, codes)))
     value = value_column or "value"
     count = count_column or "count"
+    spaced = [name for name in header if name.strip() in (value, count) and name != name.strip()]
+    if spaced and kind == "auto":
+        raise ValueError(
+            f"{source.name}: the header has spaces around the name {spaced[0]!r}. Remove the "
+            "spaces, or pass --input-kind values if each row is one user."
+        )
     has_counts = kind == "auto" and (count_column is not None or {value, count} <= set(header))
     if kind == "histogram" or has_counts:
         _check_columns(source, header, [value, count])
@@ -75,6 +83,11 @@ def read_users(arguments: Any, codes: Codes | None) -> Users:
                 "Standard input can contain values, but not a histogram. Save the histogram to a "
                 "file, and pass its name."
             )
+        if codes is not None and codes.find("") is not None:  # an empty cell is a missing answer
+            read = _parquet_columns if source.is_parquet else _csv_columns
+            named = {value: Codes(source.name, value, codes.domain)}
+            places, counts = read(source, header, named, count)
+            return np.array([text_of(x) for x in codes.categories[places].tolist()]), counts
         histogram = ldp.datasets.read_histogram(path, value_column=value, count_column=count)
         return histogram.categories, histogram.counts
     if source.is_parquet:
@@ -108,6 +121,12 @@ def read_categories(path: Path) -> Any:
                 "--domains instead of --categories."
             )
         return _read_domain(domain, f"--categories {path}")
+    if path.name.lower().endswith((*TABLE_SUFFIXES, ".tsv")):
+        raise ValueError(
+            f"--categories {path} is a table by its name, so its header would become a category. "
+            "Write one category per line without a header into a .txt file, or a list into a "
+            ".json file."
+        )
     source = source_of(path)
     lines = [line.rstrip("\r\n") for line in source.lines()]
     # Ends: each pass removes a line.
@@ -142,17 +161,22 @@ def declared_users(arguments: Any, oracle: Any) -> Users:
     codes = Codes(str(arguments.file), "", domain)
     counts = np.zeros(len(codes.categories), dtype=np.int64)
     values, numbers = read_users(arguments, codes)
+    unknown = []
     for value, n in zip(values.astype(str).tolist(), numbers.tolist(), strict=True):
         place = codes.find(value)
         if place is None and n > 0:
             users = "" if are_cells_hidden() else f" ({counted(n, 'user')})"
-            raise ValueError(
-                f"{arguments.file} contains {shown_value(value)}{users}, which is not in the "
-                "domain of --categories. Add it to the domain, or correct the data. Spaces and "
-                "capital letters are significant."
-            )
+            unknown.append(f"{shown_value(value)}{users}")
         if place is not None:
             counts[place] += n
+    if unknown:
+        shown = list(dict.fromkeys(unknown))  # hidden values have the same text
+        more = f", and {len(shown) - _SHOWN:,} other values" * (len(shown) > _SHOWN)
+        raise ValueError(
+            f"{arguments.file} contains {', '.join(shown[:_SHOWN])}{more}, which is not in the "
+            "domain of --categories. Add it to the domain, or correct the data. Spaces and capital "
+            "letters are significant."
+        )
     return codes.categories, counts
 
 
@@ -184,7 +208,7 @@ def read_header(source: Source) -> list[str]:
 
 def _check_columns(source: Source, header: list[str], names: list[str]) -> None:
     missing = [name for name in names if name not in header]
-    if missing and len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+    if missing and len(header) == 1 and any(mark in header[0] for mark in _OTHER_MARKS):
         raise ValueError(
             f"{source.name} has no column {missing[0]!r}, because the columns are not separated by "
             "commas. Save the file as CSV with commas."
@@ -222,6 +246,8 @@ def _check_first_line(source: Source, tally: Counter, codes: Codes | None) -> No
     is_shown = len(cells) == 1 and not are_cells_hidden()
     column = f"--value-column {shlex.quote(cells[0]) if is_shown else 'NAME'}"
     where = f"{source.name}, line 1: {shorten(first)}"
+    if any(mark in first for mark in _OTHER_MARKS):
+        column = "NAME after saving the file as CSV with commas between the columns"
     if codes is not None:
         if codes.find(first) is None:
             raise ValueError(
@@ -259,7 +285,10 @@ def _is_unlike_the_rest(first: str, tally: Counter) -> bool:
 def _lines(source: Source, codes: Codes | None) -> Iterator[str]:
     """Yield each line of a file as a value. Commas and quotes are part of the value."""
     for number, line in enumerate(source.lines(), start=1):
-        yield _not_empty(line.rstrip("\r\n"), source, number, codes)
+        text = line.rstrip("\r\n")
+        # Writers of CSV mark a missing value in the only column by two quotes.
+        is_missing = text == '""' and (codes is None or codes.find(text) is None)
+        yield _not_empty("" if is_missing else text, source, number, codes)
 
 
 def _cells(source: Source, column: int, codes: Codes | None) -> Iterator[str]:
@@ -324,7 +353,10 @@ def _as_histogram(source: Source, tally: Counter) -> Users:
 
 
 # -- several columns ---------------------------------------------------------------------------
-_NO_VALUE = "Define a category for missing values: null in a JSON domain, or a name such as unknown"
+_NO_VALUE = (
+    'For missing answers, pass --categories FILE.json with null in its list, such as ["yes", "no", '
+    'null] (for bins "missing": true), or fill the cells with a name such as unknown'
+)
 _EXAMPLE = '{"sex": ["F", "M"], "age": 10}'
 _GRID = (
     '{"grid": {"lon": {"bins": 16, "bounds": [8, 13]}, "lat": {"bins": 16, "bounds": [47, 50]}}}'

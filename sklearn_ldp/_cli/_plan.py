@@ -8,8 +8,9 @@ Nothing is collected.
   rmse                 root mean squared error of a category's raw estimate
   processed_rmse       the same after EmpiricalBayes, by simulation, if frequencies follow Zipf's
                        law (--exponent) or a histogram (--like)
-  half_width           half the width of its confidence interval for one frequency named before
-                       (tables and plots show simultaneous intervals, which are wider)
+  half_width           half the width of its confidence interval for one frequency named before;
+                       with --simultaneous of simultaneous intervals for all frequencies, which are
+                       wider, and which tables and plots show
   detection_threshold  frequency above which a category is detected (with an expected number of
                        --alpha false discoveries among all categories)
   users_needed         users with which the half width is --target
@@ -84,6 +85,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     domain.add_argument("--n-bins", type=count, metavar="D", help="number of bins of a number")
     text = "a histogram of the whole domain with the assumed frequencies"
     domain.add_argument("--like", type=Path, metavar="FILE", help=text)
+    for name in ("value", "count"):
+        text = f"with --like: name of the column of the {name}s (default: {name})"
+        parser.add_argument(f"--{name}-column", default=name, metavar="NAME", help=text)
     text = "with --n-bins: the smallest and the largest number"
     parser.add_argument("--bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help=text)
     text = "without --like: exponent of Zipf's law for the assumed frequencies (default: 1)"
@@ -92,6 +96,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-samples", type=count, required=True, metavar="N", help=text)
     text = "half width to reach, a frequency (default: 0.01, one percentage point)"
     parser.add_argument("--target", type=unit, default=0.01, metavar="F", help=text)
+    text = "half_width and users_needed of the simultaneous intervals in tables and plots"
+    parser.add_argument("--simultaneous", action="store_true", help=text)
     add_shared(parser, "--level")
     text = "expected false discoveries among categories of frequency 0 (default: 0.05)"
     parser.add_argument("--alpha", type=positive, default=0.05, metavar="A", help=text)
@@ -145,9 +151,11 @@ def run(arguments: argparse.Namespace) -> None:
         )
     presumed = _presumed(arguments)
     write_table(_columns(arguments, presumed), arguments.output)
-    best = kebab(type(ldp.best_oracle(arguments.epsilon, len(presumed))).__name__)
+    best = ldp.best_oracle(arguments.epsilon, len(presumed))
+    name = kebab(type(best).__name__)
+    _say_users(best, name, arguments)
     say(
-        f"use {best} (sklearn_ldp.best_oracle: the smallest error, with reports of a reasonable "
+        f"use {name} (sklearn_ldp.best_oracle: the smallest error, with reports of a reasonable "
         "size), which is the default of the other commands"
     )
     n_fake = max(int(arguments.fake_share * arguments.n_samples), 1)
@@ -155,6 +163,24 @@ def run(arguments: argparse.Namespace) -> None:
         f"`sklearn-ldp aggregate --max-source-reports {n_fake}` limits the frequency that a lying "
         "source can add to a category to about fake_gain; other limits are --max-source-batches, "
         "--max-batch-reports, and --min-batch-reports, because small batches identify users"
+    )
+
+
+def _plan(oracle: Any, arguments: argparse.Namespace) -> ldp.planning.Plan:
+    return ldp.planning.Plan(oracle, level=arguments.level, simultaneous=arguments.simultaneous)
+
+
+def _say_users(oracle: Any, name: str, arguments: argparse.Namespace) -> None:
+    """Print the users for the half width of one frequency, and of simultaneous intervals."""
+    numbers = []
+    for simultaneous in (False, True):
+        plan = ldp.planning.Plan(oracle, level=arguments.level, simultaneous=simultaneous)
+        users = plan.users_for(half_width=arguments.target)
+        numbers.append(max(users.values()) if isinstance(users, dict) else users)
+    say(
+        f"for the half width {arguments.target:g}, {name} needs {numbers[0]:,} users if one "
+        f"frequency is named beforehand, and {numbers[1]:,} users for the simultaneous intervals "
+        "of all frequencies, which tables and plots show (see --simultaneous)"
     )
 
 
@@ -197,7 +223,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
     from ..robustness import poisoning_gain
 
     survey: Any = ldp.ColumnOracle(arguments.epsilon, domains=read_domains(arguments.domains))
-    plan = ldp.planning.Plan(survey, level=arguments.level)
+    plan = _plan(survey, arguments)
     figures = _figures(plan, arguments)
     columns = {
         "column": np.array(list(plan.oracle), dtype=object),
@@ -210,6 +236,7 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
         "fake_gain_assigned": poisoning_gain(survey, arguments.fake_share, 1, attack="assigned"),
     }
     write_table(columns, arguments.output)
+    _say_users(survey, "the survey", arguments)
     say(
         f"{arguments.n_samples:,} users, each asked for one of {len(plan.oracle)} columns at "
         f"epsilon {survey.epsilon:g}"
@@ -218,10 +245,11 @@ def _plan_survey(arguments: argparse.Namespace) -> None:
 
 def _plan_numbers(arguments: argparse.Namespace) -> None:
     """Write the table with the expected errors of ranges, the median and the mean of numbers."""
-    if arguments.exponent is not None or arguments.gap is not None or arguments.shuffled:
+    is_used = [arguments.exponent is not None, arguments.gap is not None]
+    if any([*is_used, arguments.shuffled, arguments.simultaneous]):
         raise ValueError(
-            "--exponent, --gap and --shuffled cannot be combined with --n-bins. Leave out these "
-            "options."
+            "--exponent, --gap, --shuffled and --simultaneous cannot be combined with --n-bins. "
+            "Leave out these options."
         )
     n = arguments.n_samples
     low, high = arguments.bounds
@@ -255,7 +283,8 @@ def _plan_numbers(arguments: argparse.Namespace) -> None:
 def _presumed(arguments: argparse.Namespace) -> np.ndarray:
     """Return the assumed frequencies of the categories, of shape (n_categories,)."""
     if arguments.like is not None:
-        return ldp.datasets.read_histogram(arguments.like).frequencies
+        names = {"value_column": arguments.value_column, "count_column": arguments.count_column}
+        return ldp.datasets.read_histogram(arguments.like, **names).frequencies
     domain = arguments.n_categories
     if domain is None:
         domain = read_categories(arguments.categories)
@@ -287,8 +316,7 @@ def _columns(arguments: argparse.Namespace, presumed: np.ndarray) -> dict[str, n
     named = all_oracles()
     d = len(presumed)
     oracles = [oracle(arguments.epsilon, categories=d) for oracle in named.values()]
-    plans = [ldp.planning.Plan(oracle, level=arguments.level) for oracle in oracles]
-    rows = [_figures(plan, arguments) for plan in plans]
+    rows = [_figures(_plan(oracle, arguments), arguments) for oracle in oracles]
     bits = [ldp.oracles.profile_oracle(oracle, d).report_bits for oracle in oracles]
     figures = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     rmse = figures.pop("rmse")

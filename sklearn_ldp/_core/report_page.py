@@ -28,6 +28,7 @@ _MINUS = "\N{MINUS SIGN}"
 _BAR = "#7ba7d7"
 _LINE = "#1d3557"
 _HOW_NOISY = ("a mean", "a share of 0 %")
+_LABEL_WIDTH = 15  # minimum distance of labels of an axis, in percent of its width
 _LABEL = 56  # maximum number of characters of a name beside its bar
 # The server sends it as a separate file, because its pages may not contain styles.
 STYLE = """\
@@ -166,7 +167,12 @@ class Reported:
         raise NotImplementedError
 
     def report(
-        self, level: float = 0.95, *, question: str = "", of: str | None = None
+        self,
+        level: float = 0.95,
+        *,
+        question: str = "",
+        of: str | None = None,
+        at_all_times: bool | int = False,
     ) -> EstimateReport:
         """Return a report of the estimate as an HTML page, for a notebook or a file.
 
@@ -178,6 +184,9 @@ class Reported:
             The question that users were asked; it is the title of the page.
         of : {"users", "population"}, default=None
             The people to whom a :class:`~sklearn_ldp.FrequencyEstimate` refers, as for `describe`.
+        at_all_times : bool or int, default=False
+            Whether a :class:`~sklearn_ldp.FrequencyEstimate` is reported for all looks at a growing
+            collection, as for `describe`.
 
         Returns
         -------
@@ -189,7 +198,9 @@ class Reported:
         ValueError
             As for `describe`.
         """
-        options = {} if of is None else {"of": of}
+        options: dict[str, Any] = {} if of is None else {"of": of}
+        if at_all_times is not False:
+            options["at_all_times"] = at_all_times
         return EstimateReport(self.describe(level, question=question, **options))
 
 
@@ -301,8 +312,13 @@ def _intervals(part: dict[str, Any], where: str = "") -> str:
     """Return a text about the intervals of a table: their level, and the values that they cover."""
     level, are_raw = _level(part)
     kind = "" if "each" in level else ", simultaneous"
-    kind += ", valid for all looks" * ("all looks" in part["interval"])
-    return f"intervals ({level}{kind}{where})" + ", of the raw values" * are_raw
+    looks = "valid for all looks" if _is_for_all_looks(part) else "valid for one look"
+    return f"intervals ({level}{kind}{where}, {looks})" + ", of the raw values" * are_raw
+
+
+def _is_for_all_looks(part: dict[str, Any]) -> bool:
+    """Return whether the intervals are valid at all looks at a growing collection."""
+    return "all looks" in part["interval"]
 
 
 def _level(part: dict[str, Any]) -> tuple[str, bool]:
@@ -350,9 +366,13 @@ def _table(part: dict[str, Any]) -> str:
     )
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     n_more = len(rows) - _MOST_ROWS
-    more = f"<p>{n_more:,} more rows are not shown.</p>" if n_more > 0 else ""
+    tables = "The tables of to_frame() and of sklearn-ldp estimate contain all rows."
+    more = f"<p>{n_more:,} more rows are not shown. {tables}</p>" if n_more > 0 else ""
     table = f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
     shares = [row[name] for row in shown for name in ("estimate", "frequency") if name in row]
+    looks = "at one look, not at several looks at a growing collection"
+    if _is_for_all_looks(part):
+        looks = "at all looks at the growing collection"
     condition = " (each interval is around the raw value)" * are_raw
     if value == "frequency" and not are_raw:  # intervals of a trend are valid under conditions
         condition = ", under the conditions of the section Limits"
@@ -362,7 +382,7 @@ def _table(part: dict[str, Any]) -> str:
         "frequency": f'"{part["shown"]}{_after(part)}" of the plot',
         "estimate": "the share before post-processing; noise may move it below 0 or above 100 %",
         "difference": part["shown"],
-        "low": f"{subject} the truth with a probability of {percent} %{condition}",
+        "low": f"{subject} the truth with a probability of {percent} % {looks}{condition}",
         "count": f'the number of users that corresponds to the column "{names.get(value, value)}"',
     }
     words = [(names.get(name, name), explanations[name]) for name in heads if name in explanations]
@@ -501,8 +521,12 @@ def _bars(rows: list[dict[str, Any]], part: dict[str, Any], n: int) -> str:
         ]
         if "low" in row:
             shapes.append(_whisker(at(row["low"]), at(row["high"]), y + 25))
+    height = 40 * len(rows)
+    zero = min(max(0.0, low), high)
+    far = [end for end in (low, high) if abs(at(end) - at(zero)) > _LABEL_WIDTH]
+    shapes += [_axis_label(at(x), height, show(x)) for x in (zero, *far)]
     note = "" if len(rows) == n else f"<p>The {len(rows)} largest of {n:,}.</p>"
-    return _svg(shapes, 40 * len(rows), part, rows) + note
+    return _svg(shapes, height + 20, part, rows) + note
 
 
 def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
@@ -531,13 +555,7 @@ def _columns(rows: list[dict[str, Any]], part: dict[str, Any]) -> str:
             f'<line x1="{(left + right) / 2:.2f}%" x2="{(left + right) / 2:.2f}%" '
             f'y1="{up(high):.1f}" y2="{up(low):.1f}" stroke="{_LINE}" stroke-width="1.5"/>',
         ]
-    shapes += [
-        f'<text x="{at(x):.2f}%" y="{height + 16}" text-anchor="{_anchor(at(x))}" '
-        f'fill="currentColor">{escape(text)}</text>'
-        f'<line x1="{at(x):.2f}%" x2="{at(x):.2f}%" y1="{height}" y2="{height + 4}" '
-        'stroke="#888"/>'
-        for x, text in _ticks(rows, part)
-    ]
+    shapes += [_axis_label(at(x), height, text) for x, text in _ticks(rows, part)]
     unit = "" if np.allclose(factors, 1, rtol=0.01) else ", for a column of the mean width"
     shapes += [
         f'<line x1="0" x2="100%" y1="{up(x):.1f}" y2="{up(x):.1f}" stroke="#8888"/>'
@@ -594,6 +612,16 @@ def _ticks(rows: list[dict[str, Any]], part: dict[str, Any]) -> list[tuple[float
     middle = rows[len(rows) // 2]
     ends = [(start, rows[0], "from"), (middle["from"], middle, "from"), (stop, rows[-1], "to")]
     return [(x, _short(row.get("name", row[key]))) for x, row, key in ends]
+
+
+def _axis_label(place: float, height: int, text: str) -> str:
+    """Return a tick of the horizontal axis, which is below a plot of this height."""
+    return (
+        f'<text x="{place:.2f}%" y="{height + 16}" text-anchor="{_anchor(place)}" '
+        f'fill="currentColor">{escape(text)}</text>'
+        f'<line x1="{place:.2f}%" x2="{place:.2f}%" y1="{height}" y2="{height + 4}" '
+        'stroke="#888"/>'
+    )
 
 
 def _anchor(place: float) -> str:

@@ -125,6 +125,8 @@ class Plan:
     array([0.0192, 0.0019])
     >>> plan.users_for(half_width=0.005)
     568328
+    >>> Plan(OLH(epsilon=1.0), 1000, simultaneous=True).users_for(half_width=0.005)
+    2423376
     >>> plan.users_for(detection=0.01, power=0.8)
     827582
     >>> regions = groups([0] * 5 + [1] * 5)

@@ -3,7 +3,12 @@
 import csv
 import dataclasses
 import importlib
+import os
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +29,7 @@ paper2020 = importlib.import_module("benchmarks.papers.paper2020")
 populations = importlib.import_module("benchmarks.papers._populations")
 published = importlib.import_module("benchmarks.papers._published")
 
+ROOT = Path(__file__).parents[2]
 ERRORS = {"population", "epsilon", "postprocessor", "error", "standard_error"}
 COLUMNS = {
     "2020-table1": {"postprocessor", "is_non_negative", "sums_to_one", "keeps_order"},
@@ -53,6 +59,18 @@ class Tiny(figure.Settings):
 
     def grid(self, values, quick):
         return [float(value) for value in quick[:2]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has the signal of a closed pipe")
+def test_a_closed_pipe_ends_the_list_without_an_error():
+    """As of `.. --list | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-m", "benchmarks.papers", "--list"]
+    done = subprocess.run(argv, cwd=ROOT, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.fixture

@@ -342,7 +342,7 @@ def test_a_learned_domain_is_warned_of(histogram, tmp_path, capsys):
     out, err = said(capsys, "estimate", histogram, "--categories", domain)
     assert [row["category"] for row in rows_of(out)] == ["violet", *reversed(COUNTS)]
     assert "warning" not in err
-    warning, summary = said(capsys, "estimate", histogram).err.splitlines()
+    warning, summary, _ = said(capsys, "estimate", histogram).err.splitlines()
     assert warning.startswith("sklearn-ldp: warning: the domain is learned from the raw values")
     assert "GRR(epsilon=1), 10,000 users" in summary
     assert summary.endswith("after EmpiricalBayes")
@@ -670,6 +670,9 @@ BAD_FILES = {
     "columns.csv": (b"color,age\nred,1\n", "none of them 'value'"),
     "fraction.csv": (b"value,count\nred,1.5\nblue,2\n", "whole number"),
     "negative.csv": (b"value,count\nred,-1\nblue,2\n", "whole number"),
+    "spaces.csv": (b"value, count\nred, 1\nblue, 2\n", "spaces around the name ' count'"),
+    "semicolons.csv": (b"job;age\nnurse;30\nnurse;30\n", "as CSV with commas"),
+    "tabs.tsv": (b"job\tage\nnurse\t30\nnurse\t30\n", "as CSV with commas"),
     "repeated.csv": (b"value,count\nred,1\nred,2\n", "each category once"),
     "damaged.csv.gz": (gzip.compress(b"value,count\nred,1\n" * 99)[:-9], "damaged gzip"),
     "damaged.parquet": (b"PAR1 and then nothing", "damaged Parquet"),
@@ -694,6 +697,26 @@ def test_a_bad_domain(text, fragment, histogram, tmp_path, capsys):
     domain = tmp_path / "domain.txt"
     domain.write_text(text)
     assert_fails(["estimate", histogram, "--categories", domain], capsys, fragment)
+
+
+def test_values_outside_of_the_domain_are_listed(tmp_path, capsys):
+    """Three of them, so that a user corrects them together; none in the logs of a client."""
+    people, domain = tmp_path / "people.txt", tmp_path / "domain.txt"
+    domain.write_text("red\nblue\n")
+    people.write_text("red\nRed\nred \nred \n0\nblue\n1\n2\n")
+    argv = ["--categories", domain, "--no-header"]
+    listed = "the value '0' (1 user), the value '1' (1 user), the value '2' (1 user), and 2 other"
+    assert_fails(["estimate", people, *argv], capsys, listed)
+    people.write_text("red\nRed\nred \nred \n")
+    listed = "contains the value 'Red' (1 user), the value 'red ' (2 users), which is not"
+    assert_fails(["estimate", people, *argv], capsys, listed)
+    argv = ["privatize", people, *argv, "--output", tmp_path / "a.jsonl"]
+    assert_fails(argv, capsys, "contains a value, which is not")
+
+
+def test_a_folder_of_reports_is_no_file_of_values(tmp_path, capsys):
+    remedy = f"first run `sklearn-ldp aggregate {tmp_path} --checkpoint state.npz`"
+    assert_fails(["estimate", tmp_path], capsys, "is a folder", remedy)
 
 
 def test_output_is_checked_before_anybody_reports(histogram, tmp_path, capsys, monkeypatch):
@@ -887,18 +910,23 @@ def test_blank_lines_at_the_end_of_the_domain(tmp_path, capsys, end):
 MISSING = {
     "csv": "answer,other\nyes,1\n,2\nno,3\n,4\n",
     "txt": "yes\n\nno\n\n",
+    "quotes.txt": 'yes\n""\nno\n""\n',  # as pandas writes a missing value of the only column
+    "histogram.csv": "answer,count\nyes,1\n,2\nno,1\n",
     "parquet": ["yes", None, "no", None],
+    "histogram.parquet": {"answer": ["yes", None, "no"], "count": [1, 2, 1]},
 }
 
 
 @pytest.mark.parametrize("form", list(MISSING))
 def test_missing_values_of_one_column(tmp_path, capsys, form):
     people, domain = tmp_path / f"people.{form}", tmp_path / "domain.json"
-    if form == "parquet":
-        pd.DataFrame({"answer": MISSING[form]}).to_parquet(people)
+    content = MISSING[form]
+    if isinstance(content, str):
+        people.write_text(content)
     else:
-        people.write_text(MISSING[form])
-    column = [] if form == "txt" else ["--value-column", "answer"]
+        columns = content if isinstance(content, dict) else {"answer": content}
+        pd.DataFrame(columns).to_parquet(people)
+    column = [] if form.endswith("txt") else ["--value-column", "answer"]
     argv = ["estimate", str(people), "--categories", str(domain), *column, "--epsilon", "20"]
     domain.write_text('["yes", "no", null]')
     rows = rows_of(said(capsys, *argv, "--oracle", "grr", "--post", "base").out)
@@ -910,7 +938,26 @@ def test_missing_values_of_one_column(tmp_path, capsys, form):
     assert values.isna()[2]
     capsys.readouterr()
     domain.write_text('["yes", "no"]')
-    assert_fails(argv, capsys, "null in a JSON domain, or a name such as unknown")
+    if form.startswith("histogram"):
+        domain.write_text('["yes", null]')
+        assert_fails(argv, capsys, "the value 'no' in the column 'answer' is not in the domain")
+        domain.write_text('["yes", "no"]')
+        assert_fails(argv, capsys, 'Replace a missing value by a name, for example "unknown"')
+    else:
+        assert_fails(argv, capsys, ".json with null in its list", "a name such as unknown")
+
+
+@pytest.mark.parametrize("name", ["domain.csv", "DOMAIN.CSV.gz", "domain.tsv", "domain.parquet"])
+def test_a_domain_is_no_table(name, histogram, tmp_path, capsys):
+    """Its header would become a category. The negative control is the same file as text."""
+    domain = tmp_path / name
+    domain.write_text("\n".join(["colour", *COUNTS]) + "\n")
+    commands = (["estimate", histogram], ["plan", "--n-samples", "9"])
+    for argv in commands:
+        assert_fails([*argv, "--categories", domain], capsys, "so its header would become", ".json")
+    domain = domain.rename(tmp_path / "domain.txt")
+    rows = rows_of(said(capsys, "estimate", histogram, "--categories", domain).out)
+    assert [row["category"] for row in rows] == ["colour", *COUNTS]
 
 
 def test_bins_are_ordered_without_a_word(tmp_path, capsys):

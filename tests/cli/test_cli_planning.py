@@ -17,6 +17,7 @@ from sklearn_ldp import (
     LocalMean,
     ProjectiveGeometryResponse,
     RangeOracle,
+    best_oracle,
 )
 from sklearn_ldp.__main__ import main
 from sklearn_ldp._cli._arguments import make_oracle
@@ -56,6 +57,38 @@ def test_plan_agrees_with_the_library(few_simulated, tmp_path, capsys):
     assert output.read_text() == out
 
 
+@pytest.mark.parametrize("is_survey", [False, True])
+def test_plan_shows_the_users_for_one_answer_and_for_all(
+    is_survey, few_simulated, tmp_path, capsys
+):
+    """The first number is too small for the intervals of tables, the second suffices."""
+    domains = tmp_path / "domains.json"
+    domains.write_text('{"sex": 2, "state": 12}')
+    domain = ["--domains", domains] if is_survey else ["--n-categories", "12"]
+    argv = ["plan", "--n-samples", "10000", "--target", "0.02", *domain]
+    subject = best_oracle(1.0, 12)
+    if is_survey:
+        subject = ColumnOracle(1.0, domains={"sex": 2, "state": 12})
+    expected = []
+    for simultaneous in (False, True):
+        plan = Plan(subject, simultaneous=simultaneous)
+        needed = plan.users_for(half_width=0.02)
+        widths = plan.half_width(10_000)
+        expected.append(max(needed.values()) if is_survey else needed)
+        out, err = said(capsys, *argv, *["--simultaneous"] * simultaneous)
+        rows = rows_of(out)
+        if is_survey:
+            assert [float(row["half_width"]) for row in rows] == pytest.approx([*widths.values()])
+            assert [int(row["users_needed"]) for row in rows] == [*needed.values()]
+        else:
+            (row,) = (row for row in rows if row["oracle"] == "subset-selection")
+            assert float(row["half_width"]) == pytest.approx(widths)
+            assert int(row["users_needed"]) == needed
+    each, together = expected
+    assert each < together / 1.5
+    assert f"needs {each:,} users if one frequency is named beforehand, and {together:,}" in err
+
+
 @pytest.mark.slow
 def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     """The error is that of a simulation, of the presumed frequencies and the same oracle."""
@@ -83,6 +116,18 @@ def test_plan_knows_what_is_left_after_processing(tmp_path, capsys):
     assert steep < like
     argv = [*PLAN, "--like", histogram, "--exponent", "2"]
     assert_fails(argv, capsys, "cannot be combined with --like")
+
+
+def test_plan_reads_columns_of_other_names(few_simulated, tmp_path, capsys):
+    """The error of the default names leads to the options."""
+    like = tmp_path / "like.csv"
+    like.write_text("value,count\na,10\nb,30\n")
+    argv = [*PLAN, "--like", like]
+    expected = said(capsys, *argv).out
+    like.write_text("job,people\na,10\nb,30\n")
+    assert_fails(argv, capsys, "'job', 'people'", "as value_column= and count_column=")
+    options = ["--value-column", "job", "--count-column", "people"]
+    assert said(capsys, *argv, *options).out == expected
 
 
 def test_plan_tells_how_many_users_a_statement_takes(few_simulated, capsys):

@@ -1,14 +1,15 @@
 """Reports on the command line, and options that files and checkpoints know already."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from test_cli import said
+from test_cli import rows_of, said
 
-from sklearn_ldp import GRR, OLH, Domain, FrequencyEstimate
+from sklearn_ldp import GRR, OLH, ColumnOracle, Domain, FrequencyEstimate, NormSub
 from sklearn_ldp.__main__ import main
-from sklearn_ldp.collection import write_reports
+from sklearn_ldp.collection import Aggregator, describe_reports, write_reports
 
 
 @pytest.fixture
@@ -155,3 +156,74 @@ def test_a_plot_is_refused_before_any_work(folder, capsys, monkeypatch):
     assert main([*command, "out.png"]) == 1
     assert "Run pip install 'sklearn_ldp[plot]'" in capsys.readouterr().err
     assert not (folder / "out.png").exists()
+
+
+@pytest.fixture
+def state(folder, capsys):
+    write("a.jsonl", GRR(2.5, categories=COLOURS))
+    said(capsys, *AGGREGATE.split())
+    return ["estimate", "state.npz", "--categories", "domain.txt", "--post", "norm-sub"]
+
+
+def test_the_intervals_are_valid_for_one_look_or_for_all(state, folder, capsys):
+    """As on the results page of `serve`: the table, the page and its code agree with Python."""
+    estimate = Aggregator.load("state.npz", GRR(2.5, categories=COLOURS)).estimate_
+    estimate = NormSub().fit_transform(estimate)
+    for looks, option in ((False, []), (True, ["--all-looks"])):
+        rows = rows_of(said(capsys, *state, *option, "--html", "page.html").out)
+        description = estimate.describe(at_all_times=looks)
+        for end in ("low", "high"):
+            expected = [row[end] for row in description["rows"]]
+            np.testing.assert_allclose([float(row[end]) for row in rows], expected, rtol=1e-8)
+        assert {row["interval"].endswith(" at all looks") for row in rows} == {looks}
+        page = (folder / "page.html").read_text()
+        assert page == _page(estimate.report(at_all_times=looks), folder)
+        assert ("valid for all looks" in page, "valid for one look" in page) == (looks, not looks)
+        assert ("with a probability of 95 % at all looks at the growing" in page) == looks
+        assert ("with a probability of 95 % at one look, not at" in page) == (not looks)
+        assert ("estimate.report(level=0.95, at_all_times=True)" in page) == looks
+
+
+def _page(report, folder):
+    report.save(folder / "python.html")
+    return (folder / "python.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "state.npz --categories domain.txt --plot a.png",
+        "state.npz state.npz --categories domain.txt",
+        "state.npz state.npz --categories domain.txt --change",
+        "state.npz --domains domains.json",
+        "people.csv --strings abc",
+    ],
+)
+def test_all_looks_is_refused_if_a_result_would_ignore_it(argv, state, folder, capsys):
+    (folder / "domains.json").write_text('{"colour": ["red", "blue"]}')
+    err = said(capsys, "estimate", *argv.split(), "--all-looks", code=1).err
+    assert "--all-looks needs a single column in one file, without --strings and --plot" in err
+
+
+def test_a_simulation_says_that_another_call_differs(state, folder, capsys):
+    """The negative controls are a seed and real reports, which give the same estimate again."""
+    (folder / "people.csv").write_text("value\n" + "red\n" * 99 + "blue\n")
+    remedy = "run `privatize` and `aggregate` once, and then `estimate state.npz`"
+    argv = ["estimate", "people.csv", "--categories", "domain.txt", "--post", "norm-sub"]
+    assert remedy in said(capsys, *argv).err
+    assert remedy not in said(capsys, *argv, "--seed", "0").err
+    assert remedy not in said(capsys, *state).err
+
+
+def test_a_collection_shows_probabilities_as_decimals(state, folder, capsys):
+    """The exact ones are in the configuration. Other texts with a slash, as of a round, stay."""
+    out = said(capsys, *AGGREGATE.split()).out
+    assert "p: 0.858981\nq: 0.0705095\n" in out
+    exact = describe_reports("a.jsonl")["configuration"]["p"]
+    assert len(exact) > 30
+    assert float(Fraction(exact)) == pytest.approx(0.858981, abs=5e-7)
+    oracle = ColumnOracle(1.0, domains={"a": COLOURS, "b": 10})
+    out = str(Aggregator(oracle, collection_round="5/2026").summary())
+    assert "collection_round: 5/2026\n" in out
+    assert '"p": "0.' in out
+    assert "/" not in out.replace("5/2026", "")

@@ -27,6 +27,13 @@ def commands():
     return [shlex.split(line)[1:] for line in lines if "sklearn-ldp " in line]
 
 
+def test_the_values_of_the_command_stand_in_one_place():
+    """A reader with another round, epsilon or port changes one line of Python for each."""
+    code = "".join(re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL))
+    for value in ('"may"', "1.0", "8000"):
+        assert code.count(value) == 1, value
+
+
 @pytest.mark.pages
 def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -47,7 +54,7 @@ def test_from_a_page_to_a_picture(tmp_path, monkeypatch, capsys):
     try:
         port = int(process.stdout.readline().split("/ asks")[0].rpartition(":")[2])
         assert json.loads(get(port, "/estimate.json")[2])["n_samples"] == 0
-        exec(compile(vote.replace(":8000/", f":{port}/"), "serving.md", "exec"), names)
+        exec(compile(vote.replace("8000", str(port)), "serving.md", "exec"), names)
         shown = json.loads(get(port, "/estimate.json")[2])
         assert shown["n_samples"] == 50  # the page says: 50 by default
         assert "all looks" in shown["interval"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -73,11 +74,19 @@ class CollectionSummary:
     shard_sizes: tuple[int, ...]
 
     def __str__(self) -> str:
-        lines = [f"{key}: {printable(value)}" for key, value in self.configuration.items()]
+        lines = [f"{key}: {_as_text(key, value)}" for key, value in self.configuration.items()]
         others = f"{self.n_repeats} repeats ignored, {self.n_refused} refused"
         lines += [f"reports: {self.n_samples}", f"batches: {self.n_batches} ({others})"]
         lines += [f"refused '{printable(name)}': {printable(why)}" for name, why in self.refused]
         return "\n".join(lines)
+
+
+def _as_text(key: str, value: Any) -> str:
+    """Return a value of a configuration as text: exact probabilities become decimals."""
+    text = printable(value)
+    if key not in ("p", "q") and not key.startswith("part_"):
+        return text
+    return re.sub(r"(\d+)/(\d+)", lambda match: f"{int(match[1]) / int(match[2]):.6g}", text)
 
 
 class Aggregator:

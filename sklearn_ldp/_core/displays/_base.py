@@ -138,6 +138,20 @@ def merged(defaults: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**defaults, **normalize_kwargs(kwargs, Line2D)}
 
 
+def of_users(estimate: Any) -> str:
+    """Return a text about the users of an estimate, such as ", of users who answered".
+
+    The text is empty if the estimate is about all users.
+    """
+    among = "" if estimate.noise is None else estimate.noise.among
+    return f", of users{among}" if among else ""
+
+
+def usual_name(estimate: Any) -> str:
+    """Return the name of an estimate in a legend: its post-processors, and its users if not all."""
+    return (" + ".join(estimate.postprocessors) or "raw estimate") + of_users(estimate)
+
+
 def name_ticks(axis: Any, places: Iterable[float], names: Iterable[Any], **kwargs: Any) -> None:
     """Write names on an axis as plain text, so that dollar signs do not start a formula."""
     axis.set_ticks(places, labels=[str(name) for name in names], **kwargs)

@@ -19,6 +19,7 @@ from ._base import (
     merged,
     name_rows,
     name_ticks,
+    of_users,
     percent_axis,
     styles,
 )
@@ -362,9 +363,8 @@ class TrendDisplay(BaseDisplay):
             {label: estimate.values[:, p] for label, p in zip(labels, places, strict=True)},
             interval={label: (low[:, i], high[:, i]) for i, label in enumerate(labels)},
             level=level,
-            description=f"{len(places):,} of {d:,} categories, {how}; intervals are simultaneous "
-            "for "
-            f"{which} categories and rows ({100 * level:g} %)",
+            description=f"{len(places):,} of {d:,} categories, {how}{of_users(estimate)}; "
+            f"intervals are simultaneous for {which} categories and rows ({100 * level:g} %)",
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TrendDisplay:

@@ -14,7 +14,7 @@ from ..domains import ends_of, is_log
 from ..queries import ranges
 from ..statistics import Estimate
 from ..statistics import quantiles as quantiles_of
-from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged
+from ._base import COLORS, LINES, MARKERS, EstimateDisplay, merged, usual_name
 
 _MOST_RANGES = 16  # the number of ranges of bins whose densities have a band
 _MOST_STEPS = 256  # the number of points at which the distribution function has its band
@@ -171,7 +171,7 @@ class DistributionDisplay(EstimateDisplay):
             quantiles=marked,
             level=level,
             truth=truth,
-            name=" + ".join(estimate.postprocessors) or "raw estimate" if name is None else name,
+            name=usual_name(estimate) if name is None else name,
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> DistributionDisplay:

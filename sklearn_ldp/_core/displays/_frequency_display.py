@@ -21,6 +21,7 @@ from ._base import (
     merged,
     name_ticks,
     percent_axis,
+    usual_name,
 )
 
 # Limits for categories drawn in order, and for names beside the axis of a figure of usual size.
@@ -244,7 +245,7 @@ class FrequencyDisplay(EstimateDisplay):
         if estimate.noise is not None and (estimate.states_errors or first is None):
             ends = _interval(estimate, level, query)
         if name is None:
-            name = " + ".join(estimate.postprocessors) or "raw estimate"
+            name = usual_name(estimate)
         return cls(
             categories[shown],
             values[shown],

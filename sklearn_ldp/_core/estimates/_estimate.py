@@ -730,8 +730,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         kept = np.delete(self.categories, place)
         domain = kept if self.domain is None else self.domain.without_missing()
         flags = {name: np.delete(flag, place) for name, flag in (self.flags or {}).items()}
-        caveat = "Shares of all users: all shares are among the users who answered, an estimated "
-        caveat += f"{', '.join(f'{share:.1%}' for share in shares)} of all users."
+        answered = ", ".join(f"{100 * share:.1f} %" for share in shares)
+        caveat = (
+            f"Each share is among the users who answered, an estimated {answered} of all users."
+        )
         return FrequencyEstimate(
             among(self.values),
             domain,
@@ -1443,6 +1445,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             parts.append("noise unknown")
         elif self.noise.n_samples is not None and np.size(self.noise.n_samples) == 1:
             n_samples = np.ravel(self.noise.n_samples)[0]
+            n_samples = np.rint(n_samples) if self.noise.among else n_samples  # an estimated number
             std = np.ravel(self.noise.std)[0]
             level = "noise level" if self.is_raw else "raw noise level"
             parts.append(f"{counted(n_samples, 'user')}{self.noise.among}, {level} {std:.2g}")

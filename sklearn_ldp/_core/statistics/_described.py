@@ -130,7 +130,7 @@ def describe_estimate(
         "remark": "" if is_useful else _TOO_FEW,
         "may_be_said": may_be_said,
         "may_not_be_said": may_not_be_said,
-        "made_by": _made_by(estimate, level),
+        "made_by": _made_by(estimate, level, at_all_times),
     }
 
 
@@ -527,7 +527,7 @@ def _enumerated(names: list[str]) -> str:
 
 
 # -- the lines that make it again -----------------------------------------------------------------
-def _made_by(estimate: Any, level: float) -> str:
+def _made_by(estimate: Any, level: float, at_all_times: bool | int) -> str:
     """Return Python code that computes the estimate again from the same reports.
 
     The result is an empty string if the estimate of a row also depends on other rows.
@@ -541,7 +541,8 @@ def _made_by(estimate: Any, level: float) -> str:
         lines.append(f"estimate = {call}.fit_transform(estimate)")
     if estimate.noise is not None and estimate.noise.among:
         lines.append("estimate = estimate.answered()")
-    lines.append(f"estimate.report(level={level:g})")
+    looks = "" if at_all_times is False else f", at_all_times={at_all_times}"
+    lines.append(f"estimate.report(level={level:g}{looks})")
     if imports:
         lines = [f"from sklearn_ldp import {', '.join(dict.fromkeys(imports))}", "", *lines]
     if comment:

@@ -517,8 +517,73 @@ def test_rows_have_a_picture_of_their_course():
     """The largest categories over the rows; parts of a set are of different questions."""
     rows = weekly(4)
     found = rows.report().html
-    assert "Share of users, row by row, and intervals (95 %, simultaneous in each row)" in found
+    assert (
+        "Share of users, row by row, and intervals (95 %, simultaneous in each row, valid" in found
+    )
     start = found.partition("<h1>0</h1>")[0]  # before the page of the first row
     assert start.count("<svg") == len(WORDS)
     assert start.count("<rect") == 4 * len(WORDS)
     assert "row by row" not in EstimateSet({"a": rows[0], "b": rows[1]}).report().html
+
+
+def axis_of(html):
+    """The labels below the bars and their places, in percent of the width."""
+    svg = ElementTree.fromstring(re.search(r"<svg.*?</svg>", html, flags=re.DOTALL)[0])
+    tag = "{http://www.w3.org/2000/svg}"
+    height = float(svg.get("height"))
+    texts = [text for text in svg.iter(f"{tag}text") if float(text.get("y")) > height - 20]
+    return {text.text: float(text.get("x").removesuffix("%")) for text in texts}
+
+
+def test_bars_have_an_axis():
+    """A bar of the length of x percent ends at x on the axis, also if some numbers are negative."""
+    values = [[0.5, 0.4, 0.1]]
+    axis = axis_of(FrequencyEstimate(values, WORDS).report().html)
+    assert axis == {"0.0 %": 0, "50.0 %": 100}
+    values = [[0.6, 0.6, -0.2]]
+    axis = axis_of(FrequencyEstimate(values, WORDS).report().html)
+    assert axis == pytest.approx(
+        {"-20.0 %".replace("-", "\N{MINUS SIGN}"): 0, "0.0 %": 25, "60.0 %": 100}
+    )
+    axis = axis_of(FrequencyEstimate([[0.7, 0.31, -0.01]], WORDS).report().html)
+    assert list(axis) == ["0.0 %", "70.0 %"]  # the label of -1 % would cover the label of 0
+    mean = LocalMean(2.0, bounds=(10, 30)).fit_transform(np.full(1000, 20.0))
+    assert axis_of(mean.report().html) == {"10": 0, "30": 100}
+    change = axis_of((colours(1) - colours()).report().html)
+    assert all(text.endswith(" points") for text in change)
+
+
+def test_a_long_table_names_the_tables_with_all_rows():
+    html = FrequencyEstimate([np.full(150, 1 / 150)], range(150)).report().html
+    assert (
+        "50 more rows are not shown. The tables of to_frame() and of sklearn-ldp estimate" in html
+    )
+
+
+def test_shares_among_users_who_answered_say_so():
+    categories = [*WORDS, None]
+    values = ["red"] * 900 + ["blue"] * 300 + [None] * 300
+    oracles = [GRR(3.0, categories=categories, random_state=seed) for seed in range(2)]
+    weeks = [oracle.fit_transform(values) for oracle in oracles]
+    estimate = EmpiricalBayes().fit_transform(weeks[0])
+    answered = estimate.answered()
+    share = f"{100 * (1 - weeks[0][None]):.1f} %"
+    assert f"among the users who answered, an estimated {share} of all users." in not_said(answered)
+    assert "Shares of all users" not in not_said(answered)
+    n_users = np.rint(1500 * (1 - weeks[0][None]))
+    assert f"{n_users:,.0f} users who answered," in str(answered)  # without a decimal
+    rows = FrequencyEstimate.from_rows(dict(zip("ab", weeks, strict=True)))
+    among = ", of users who answered"
+    for whole, part in ((estimate, answered), (rows, rows.answered())):
+        assert among in _texts(part.plot().figure_)
+        assert among not in _texts(whole.plot().figure_)
+    ages = GRR(3.0, categories=Domain.bins(3, bounds=(0, 90), missing=True), random_state=0)
+    answered = ages.fit_transform([20.5, 50.5, 50.5, 80.5, None] * 2000).answered()
+    assert among in _texts(answered.plot().figure_)
+
+
+def _texts(figure):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    texts = [text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text"))]
+    plt.close(figure)
+    return " ".join(texts)
