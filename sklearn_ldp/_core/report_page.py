@@ -138,7 +138,9 @@ class EstimateReport:
 class Reported:
     """Mixin class for results such as estimates, with the methods `describe` and `report`."""
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
         """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
@@ -148,6 +150,9 @@ class Reported:
             the report is also true with this probability.
         question : str, default=""
             The question that users were asked.
+        of : {"users", "population"}, default=None
+            The people to whom intervals and sentences refer: the users, or a population of which
+            the users are a random sample. None is the default of `confidence_interval`.
 
         Returns
         -------
@@ -177,7 +182,7 @@ class Reported:
         question : str, default=""
             The question that users were asked; it is the title of the page.
         of : {"users", "population"}, default=None
-            The people to whom a :class:`~sklearn_ldp.FrequencyEstimate` refers, as for `describe`.
+            The people to whom intervals and sentences refer, as for `describe`.
 
         Returns
         -------
@@ -189,8 +194,7 @@ class Reported:
         ValueError
             As for `describe`.
         """
-        options = {} if of is None else {"of": of}
-        return EstimateReport(self.describe(level, question=question, **options))
+        return EstimateReport(self.describe(level, question=question, of=of))
 
 
 class Kept(Tagged, Reported):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,14 @@ class ConfidenceInterval(_Pair):
         self = super().__new__(cls, low, high)
         self.names = names
         return self
+
+    def __mul__(self, factor: Any) -> ConfidenceInterval:
+        """Return the intervals in another unit, as numbers of users: ``10_000 * interval``."""
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return ConfidenceInterval(self.low * factor, self.high * factor, self.names)
+
+    __rmul__ = __mul__
 
     def __repr__(self) -> str:
         if self.names is None or len(self.low) != 1:
