@@ -438,6 +438,19 @@ def test_counts_have_the_categories_of_their_labels(counts, categories):
     assert [shares[name] for name in sorted(shares)] == ALIGNED
 
 
+def test_deviations_follow_their_counts():
+    """Each deviation is a hundredth of its count, in the order of the counts."""
+    std = BY_PLACE / 100
+    for own in (std.to_numpy(), std, std.sort_index(), std.to_dict()):
+        noise = release(counts=BY_PLACE, std=own, categories=["a", "b", "c"]).noise
+        np.testing.assert_allclose(np.sqrt(noise.variance(np.zeros(3))) * N, [5.0, 3.0, 2.0])
+    matrix = np.diag(std.to_numpy() ** 2)
+    noise = release("normal", matrix, BY_PLACE, categories=["a", "b", "c"]).noise
+    np.testing.assert_allclose(np.sqrt(noise.variance(np.zeros(3))) * N, [5.0, 3.0, 2.0])
+    with pytest.raises(ValueError, match="Argument std of from_counts is labeled by category"):
+        release(counts=BY_PLACE, std=std.rename({"a": "x"}))
+
+
 @pytest.mark.parametrize(
     ("counts", "categories"),
     [

@@ -104,24 +104,22 @@ def check_noisy_counts(
             f"FrequencyEstimate.from_counts got counts that add up to {grouped_digits(total)}, but "
             f"n_samples={grouped_digits(n)} users, which noise does not explain. Pass at least the "
             "number of users as n_samples= (for several releases, the largest of these numbers), "
-            "or leave it out; if a user may be in several counts, pass their number as "
-            "sensitivity=."
+            "or omit n_samples; if a user may be in several counts, pass the maximum number of "
+            "counts per user as sensitivity=."
         )
 
 
 def order_of_counts(counts: Any, labels: list | None, categories: Any) -> Any:
-    """Return the positions of the counts in the order of the categories, for indexing.
+    """Return the positions of the counts in the order of the categories; None if it is their order.
 
     labels: the labels of the counts, or None. Raises ValueError if the labels are not the
     categories.
     """
     is_column = hasattr(counts, "iloc") and not hasattr(counts, "columns")
     if is_column and hasattr(categories, "iloc"):  # two columns, such as of one data frame
-        if counts.index.equals(categories.index):
-            return slice(None)
-        labels = counts.index.tolist()
+        labels = None if counts.index.equals(categories.index) else counts.index.tolist()
     if categories is None or labels is None:
-        return slice(None)
+        return None
     is_domain = isinstance(categories, Domain)
     names = categories.categories if is_domain else as_vector(categories)
     return order_of(labels, names, "Argument counts of FrequencyEstimate.from_counts")

@@ -23,6 +23,7 @@ from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
+    in_order,
     is_row_index,
     named_missing,
     own_categories,
@@ -250,8 +251,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             p is the probability that a report supports the user's own category; q is the
             probability that it supports a given other category.
         std : float, array-like of shape (d,) or (d, d), default=None
-            Standard deviation of the noise of each count. If ``noise="normal"``, it may also be the
-            (d, d) covariance matrix of the noise.
+            Standard deviation of the noise of each count, in the order of the counts. If
+            ``noise="normal"``, it may also be the (d, d) covariance matrix of the noise.
         noise : {"normal", "laplace", "geometric", "discrete-normal"}, default=None
             Distribution of the noise. The noise of different counts is independent unless `std` is
             a matrix. "geometric" is the two-sided geometric (discrete Laplace) distribution. If
@@ -333,7 +334,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 f"negative number in {array.dtype}. Read the counts as signed integers "
                 "(counts.astype('int64'))."
             )
-        values = array.astype(float)[:, order_of_counts(counts, labels, categories)]
+        order = order_of_counts(counts, labels, categories)
+        values = array.astype(float)
+        values = values if order is None else values[:, order]
         is_of_reports = p is not None and q is not None
         if is_of_reports and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
@@ -347,7 +350,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
         sizes = n if n_samples is None else n_samples
+        if labels is not None and np.ndim(std) < 2:
+            std = in_order(std, as_vector(labels), "Argument std of from_counts")
+            epsilon = in_order(epsilon, as_vector(labels), "Argument epsilon of from_counts")
         error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
+        if order is not None and noise is not None:
+            error = error.of_categories(order)
         check_noisy_counts(values, n, noise, error, sensitivity)
         is_known = np.isfinite(values).all(axis=0)
         if not is_known.all() and noise is not None and is_known.any():
