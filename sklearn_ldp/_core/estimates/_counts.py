@@ -120,9 +120,12 @@ def order_of_counts(counts: Any, labels: list | None, categories: Any) -> Any:
         labels = None if counts.index.equals(categories.index) else counts.index.tolist()
     if categories is None or labels is None:
         return None
-    is_domain = isinstance(categories, Domain)
-    names = categories.categories if is_domain else as_vector(categories)
-    return order_of(labels, names, "Argument counts of FrequencyEstimate.from_counts")
+    return order_of(labels, names_of(categories), "Argument counts of from_counts")
+
+
+def names_of(categories: Any) -> np.ndarray:
+    """Return the categories of a Domain or an array-like as an array of shape (d,)."""
+    return categories.categories if isinstance(categories, Domain) else as_vector(categories)
 
 
 def refuse_texts(counts: Any) -> None:
@@ -138,7 +141,7 @@ def refuse_texts(counts: Any) -> None:
         )
 
 
-def warn_of_suppressed(categories: np.ndarray) -> None:
+def warn_of_suppressed(categories: list) -> None:
     """Warn that the counts of these categories are missing, and that the estimate omits them."""
     warnings.warn(
         f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "

@@ -55,6 +55,7 @@ from ..statistics import (
 from ._checks import check_estimate
 from ._counts import (
     check_noisy_counts,
+    names_of,
     noise_of_counts,
     order_of_counts,
     refuse_texts,
@@ -359,12 +360,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         check_noisy_counts(values, n, noise, error, sensitivity)
         is_known = np.isfinite(values).all(axis=0)
         if not is_known.all() and noise is not None and is_known.any():
-            warn_of_suppressed(np.asarray(list(categories), dtype=object)[~is_known])
+            names = names_of(categories)
+            warn_of_suppressed(names[~is_known].tolist())
             error = error.of_categories(is_known)
-            values, categories = (
-                values[:, is_known],
-                [category for category, known in zip(categories, is_known, strict=True) if known],
-            )
+            values = values[:, is_known]
+            categories = names[is_known]
         frequencies = values / n[..., None]
         if noise is None:
             return cls(frequencies, categories, Noise.of_level(error, n_samples))

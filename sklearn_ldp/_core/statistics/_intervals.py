@@ -68,9 +68,14 @@ class ConfidenceInterval(_Pair):
         # In the order of the queries, because a list of the largest would need simultaneous
         # intervals.
         ends = zip(self.low[0, :MOST_LINES], self.high[0], strict=False)
-        lines = labelled_lines(self.names, [f"{low: .4g} to {high: .4g}" for low, high in ends])
+        lines = labelled_lines(self.names, [" to ".join(map(_four_digits, pair)) for pair in ends])
         n = self.low.shape[1]
         return "\n  ".join([f"ConfidenceInterval of {n:,} answer{'s' * (n != 1)}", *lines])
+
+
+def _four_digits(x: float) -> str:
+    """Return a number as text with four digits, or all digits of its integer part."""
+    return f"{x: .4g}" if abs(x) < 10_000 else f"{x: ,.0f}"
 
 
 def within(
