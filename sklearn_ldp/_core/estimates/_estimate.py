@@ -351,7 +351,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
         sizes = n if n_samples is None else n_samples
-        if labels is not None and np.ndim(std) < 2:
+        if labels is not None and not hasattr(std, "columns"):  # no data frame
             std = in_order(std, as_vector(labels), "Argument std of from_counts")
             epsilon = in_order(epsilon, as_vector(labels), "Argument epsilon of from_counts")
         error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
