@@ -137,9 +137,10 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         first, second = np.broadcast_arrays(
             *(np.ravel(np.asarray(noise.n_samples, dtype=float)) for noise in noises)
         )
-        place = int(np.argmax(np.abs(first - second)))
-        if abs(first[place] - second[place]) <= _DIFFERENT_TOTALS * np.sqrt(np.sum(variances)):
+        differences = np.abs(first - second)
+        if np.all(differences <= _DIFFERENT_TOTALS * np.sqrt(np.sum(variances))):
             return
+        place = int(np.argmax(differences))
         warnings.warn(
             "The frequencies of these releases of noisy counts are shares of different totals, "
             f"{grouped_digits(first[place])} and {grouped_digits(second[place])} users, so their "

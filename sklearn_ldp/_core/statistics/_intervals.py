@@ -60,7 +60,8 @@ class ConfidenceInterval(_Pair):
             return NotImplemented
         return ConfidenceInterval(self.low * factor, self.high * factor, self.names)
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: Any) -> ConfidenceInterval:
+        return self * factor
 
     def __repr__(self) -> str:
         if self.names is None or len(self.low) != 1:
