@@ -8,6 +8,8 @@ The parameter `of` of all functions specifies the people whose frequencies a res
 sample.
   The error of this sample is included. This is the default of differences, tests and their plots,
   because two collections have different users, and a hypothesis is rarely about the sample.
+  Exception: for noisy counts of all users, who are no sample, the default of differences and their
+  plots is the users.
 """
 
 from ._core.statistics import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -139,7 +140,9 @@ class EstimateReport:
 class Reported:
     """Mixin class for results such as estimates, with the methods `describe` and `report`."""
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
         """Return the content of the report page (see `report`) as a dict of plain values.
 
         Parameters
@@ -149,6 +152,9 @@ class Reported:
             the report is also true with this probability.
         question : str, default=""
             The question that users were asked.
+        of : {"users", "population"}, default=None
+            The people to whom intervals and sentences refer: the users, or a population of which
+            the users are a random sample. None is the default of `confidence_interval`.
 
         Returns
         -------
@@ -183,7 +189,7 @@ class Reported:
         question : str, default=""
             The question that users were asked; it is the title of the page.
         of : {"users", "population"}, default=None
-            The people to whom a :class:`~sklearn_ldp.FrequencyEstimate` refers, as for `describe`.
+            The people to whom intervals and sentences refer, as for `describe`.
         at_all_times : bool or int, default=False
             Whether a :class:`~sklearn_ldp.FrequencyEstimate` is reported for all looks at a growing
             collection, as for `describe`.
@@ -196,12 +202,17 @@ class Reported:
         Raises
         ------
         ValueError
-            As for `describe`.
+            As for `describe`, and if `at_all_times` is not False for another class.
         """
-        options: dict[str, Any] = {} if of is None else {"of": of}
+        options: dict[str, Any] = {"question": question, "of": of}
         if at_all_times is not False:
+            if "at_all_times" not in signature(self.describe).parameters:
+                raise ValueError(
+                    f"A report of {type(self).__name__} has no intervals for all looks. Leave out "
+                    "at_all_times=, and use confidence_interval(at_all_times=) if it is available."
+                )
             options["at_all_times"] = at_all_times
-        return EstimateReport(self.describe(level, question=question, **options))
+        return EstimateReport(self.describe(level, **options))
 
 
 class Kept(Tagged, Reported):

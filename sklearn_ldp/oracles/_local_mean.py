@@ -17,6 +17,7 @@ from .._core.fitting import BaseCollector, Collected, PlannedEstimate, inherit_s
 from .._core.mechanisms.mean import N_LEVELS, MeanMechanism, mean_table
 from .._core.report_page import Kept, Reported
 from .._core.statistics import (
+    POPULATION,
     Means,
     at_level,
     check_level,
@@ -133,9 +134,12 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     def _errors_of_difference(self, i, j):
         return [(self.population_error[k], self.n_samples[k]) for k in (i, j)]
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
         check_level(level)
-        ends = self.confidence_interval(level ** (1 / max(len(self), 1)))  # groups are independent
+        each = level ** (1 / max(len(self), 1))  # groups are independent
+        ends = self.confidence_interval(each, of="users" if of is None else of)
         names = ["mean"] if self.row_names is None else self.row_names
         columns = (names, self.mean.tolist(), ends[0].tolist(), ends[1].tolist())
         table = dict(zip(("category", "mean", "low", "high"), columns, strict=True))
@@ -146,6 +150,7 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
             may_not.append(f"This is the {which}, not the mean of all numbers.")
         return {
             **describe_nothing(question, repr(self).partition("\n")[0], level, self.oracle),
+            **({"of": POPULATION} if of == "population" else {}),
             "value": "mean",
             "unit": "",
             "bounds": list(self.bounds),
@@ -333,8 +338,10 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
         low, high = self.estimate_.confidence_interval(level, of=of, at_all_times=at_all_times)
         return float(low[0]), float(high[0])
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        return self.estimate_.describe(level, question=question)
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
+        return self.estimate_.describe(level, question=question, of=of)
 
     describe.__doc__ = Reported.describe.__doc__
 

@@ -520,10 +520,16 @@ def test_two_reports_by_chance_are_no_change(seed):
 def test_shared_users_say_nothing_of_a_population():
     one, other = (simulated(OUE, 1.0, [1000, 2000], seed=seed) for seed in (0, 1))
     change = EstimateDifference(one, other, shared_users=True)
-    for ask in (change.confidence_interval, change.test, change.changed, change.to_frame):
+    for ask in (
+        change.confidence_interval,
+        change.test,
+        change.changed,
+        change.to_frame,
+        change.describe,
+    ):
         with pytest.raises(ValueError, match='shared_users=True.*of="users"'):
-            ask()
-        ask(of="users")
+            ask(of="population")
+        assert str(ask()) == str(ask(of="users"))
 
 
 # -- hypotheses about one estimate ------------------------------------------------------------
@@ -908,7 +914,8 @@ def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it
     one, other = (FrequencyEstimate.from_counts(x, std=10.0, n_samples=1000) for x in parts)
     known = GRR(4.0, categories=3, random_state=0).fit_transform([0, 1, 2] * 300)
     for difference in (other - one, known - one, one - known):
-        assert repr(difference).endswith("presuming that noise is normal")
+        heading = repr(difference).split("\n")[0]
+        assert heading.endswith("presuming that noise is normal")
         assert set(difference.to_frame()["interval"]) == {"95 % simultaneous, if noise is normal"}
         description = difference.describe()
         assert description["interval"] == "95 % simultaneous, if noise is normal"

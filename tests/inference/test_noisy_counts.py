@@ -1,8 +1,10 @@
 """Counts to which another system added noise of a known distribution."""
 
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -10,6 +12,7 @@ from benchmarks.accuracy.noisy_counts import covered
 from sklearn_ldp import (
     GRR,
     OUE,
+    Domain,
     EmpiricalBayes,
     FrequencyEstimate,
     HeldOutSearch,
@@ -19,6 +22,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise
 from sklearn_ldp.inference import combine, goodness_of_fit, homogeneity, ranks, reconcile
+from sklearn_ldp.inspection import TrendDisplay
 from sklearn_ldp.queries import top_k
 
 COUNTS = {"a": 512.0, "b": 301.0, "c": 180.0, "d": 3.0}
@@ -303,13 +307,29 @@ def test_a_noisy_total_is_printed_without_errors_of_floats():
 
 @pytest.mark.parametrize(
     ("n", "more", "warns"),
-    [(None, 80.0, True), (None, 20.0, False), (N, 80.0, False)],
-    ids=["other totals", "within the noise", "shares of a fixed number"],
+    [
+        ((None, None), 80.0, True),
+        ((None, None), 20.0, False),
+        ((2 * N, 2 * N), 80.0, False),
+        ((N, None), 80.0, True),
+        ((N, None), 5.0, False),
+        ((None, 2 * N), 5.0, True),
+        ((N, 2 * N), 5.0, True),
+    ],
+    ids=[
+        "other totals",
+        "within the noise",
+        "shares of a fixed number",
+        "another total than the fixed number",
+        "the total is the fixed number",
+        "the fixed number is not the total",
+        "two fixed numbers",
+    ],
 )
 def test_a_difference_of_shares_of_different_totals_is_warned_of(n, more, warns, tmp_path):
     """The standard deviation of the difference of the totals is sqrt(2 * 4) * 10 = 28."""
-    last = release(counts=[500.0, 300.0, 100.0, 100.0], n=n)
-    now = release(counts=[500.0 + 2 * more, 300.0, 100.0, 100.0], n=n)
+    last = release(counts=[500.0, 300.0, 100.0, 100.0], n=n[0])
+    now = release(counts=[500.0 + 2 * more, 300.0, 100.0, 100.0], n=n[1])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         change = now - last
@@ -321,10 +341,156 @@ def test_a_difference_of_shares_of_different_totals_is_warned_of(n, more, warns,
     ] * warns
 
 
+def test_deviations_of_an_unknown_distribution_have_units_too():
+    with pytest.warns(UserWarning, match="1,000 and 2,000 .* pass one fixed number"):
+        release(None, 10.0) - release(None, 10.0, n=2 * N)
+
+
+def test_differences_of_complete_counts_are_about_the_counted_users(tmp_path):
+    """20 of 1,000 users moved: the noise has a deviation of 2, a random sample one of 20."""
+    last, now = (release(std=2.0, counts=[500.0 + x, 300.0 - x, 200.0]) for x in (0.0, 20.0))
+    change = now - last
+    assert change.changed().mask.tolist() == [[True, True, False]]
+    assert not change.changed(of="population").mask.any()
+    assert change.test().p_value == change.test(of="users").p_value
+    for ask in (change.confidence_interval, change.to_frame):
+        np.testing.assert_array_equal(ask(), ask(of="users"))
+    assert change.describe() == change.describe(of="users")
+    np.testing.assert_array_equal(change.plot().interval[0], change.plot(of="users").interval[0])
+    unknown = release(None, 2.0) - release(None, 2.0)
+    np.testing.assert_array_equal(*(unknown.confidence_interval(of=of) for of in (None, "users")))
+    change.save(tmp_path / "change.npz")
+    assert load_estimate(tmp_path / "change.npz").changed().mask.any()
+
+
+def test_weeks_of_complete_counts_are_about_the_counted_users():
+    weeks = release(counts=[[500.0, 500.0], [520.0, 480.0]], std=2.0, n=[N, N])
+    display, users = (TrendDisplay.from_estimate(weeks, **more) for more in ({}, {"of": "users"}))
+    np.testing.assert_array_equal(display.interval["0"], users.interval["0"])
+
+
+def test_a_difference_from_a_survey_is_about_the_populations():
+    """Negative control: the reports of one side are a sample."""
+    survey = GRR(5.0, categories=list(COUNTS), random_state=0).simulate([500, 300, 180, 20])
+    change = release() - survey
+    np.testing.assert_array_equal(
+        change.confidence_interval(), change.confidence_interval(of="population")
+    )
+
+
+def test_counts_that_contradict_the_number_of_users_are_refused():
+    """The total may exceed n_samples by its noise: here by 7.5 deviations of 20, at most 8."""
+    with pytest.raises(ValueError, match="add up to 996, but n_samples=24 users"):
+        release(n=24)
+    with pytest.raises(ValueError, match="add up to 996"):
+        release(None, 1.0, n=24)
+    with pytest.raises(ValueError, match="add up to 1,200, but n_samples=1,000 users"):
+        release(counts=[[500.0, 400.0], [600.0, 600.0]], n=[1_000, 1_000])
+    assert release(counts=[1_000.0, 150.0, 0.0, 0.0]).values[0, 1] == 0.15
+    several = {"noise": "laplace", "epsilon": 1.0, "sensitivity": 2.0, "n_samples": 500}
+    FrequencyEstimate.from_counts([400.0, 450.0], **several)  # a user may be in two counts
+    with pytest.raises(ValueError, match="sensitivity="):
+        FrequencyEstimate.from_counts([400.0, 450.0], **{**several, "sensitivity": 1.0})
+
+
+@pytest.mark.parametrize("kind", NOISE_KINDS)
+def test_fractions_contradict_noise_of_whole_numbers(kind):
+    if kind in ("geometric", "discrete-normal"):
+        with pytest.raises(ValueError, match=f'noise="{kind}" .* the count 301.5'):
+            release(kind, counts={**COUNTS, "b": 301.5})
+    else:
+        release(kind, counts={**COUNTS, "b": 301.5})
+    release(kind)
+
+
+def test_the_number_of_users_may_be_left_out():
+    estimate = FrequencyEstimate.from_counts(COUNTS, noise="laplace", std=10.0)
+    assert estimate.values.sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="needs n_samples=, the number of users"):
+        FrequencyEstimate.from_counts([5.0, 6.0], p=0.75, q=0.25)
+
+
+# -- labels -----------------------------------------------------------------------------------
+FRAME = pd.DataFrame({"place": ["a", "b", "c"], "users": [500.0, 300.0, 200.0]})
+SORTED = FRAME.sort_values("users")
+BY_PLACE = SORTED.set_index("place")["users"]
+ALIGNED = [0.5, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("counts", "categories"),
+    [
+        (BY_PLACE, ["a", "b", "c"]),
+        (BY_PLACE, FRAME["place"]),
+        (BY_PLACE.to_frame().T, ["a", "b", "c"]),
+        (BY_PLACE.to_dict(), ["a", "b", "c"]),
+        (SORTED["users"], SORTED["place"]),
+        (FRAME["users"], FRAME["place"]),
+        (FRAME["users"], ["a", "b", "c"]),
+        (FRAME["users"].tolist(), FRAME["place"]),
+        (FRAME["users"].iloc[::-1], [0, 1, 2]),
+        (BY_PLACE, Domain(["a", "b", "c"])),
+    ],
+)
+def test_counts_have_the_categories_of_their_labels(counts, categories):
+    estimate = release(counts=counts, categories=categories)
+    shares = dict(zip(estimate.categories.tolist(), estimate.values[0].tolist(), strict=True))
+    assert [shares[name] for name in sorted(shares)] == ALIGNED
+
+
+def test_deviations_follow_their_counts():
+    """Each deviation is a hundredth of its count, in the order of the counts."""
+    std = BY_PLACE / 100
+    for own in (std.to_numpy(), std, std.sort_index(), std.to_dict()):
+        noise = release(counts=BY_PLACE, std=own, categories=["a", "b", "c"]).noise
+        np.testing.assert_allclose(np.sqrt(noise.variance(np.zeros(3))) * N, [5.0, 3.0, 2.0])
+    matrix = np.diag(std.to_numpy() ** 2)
+    noise = release("normal", matrix, BY_PLACE, categories=["a", "b", "c"]).noise
+    np.testing.assert_allclose(np.sqrt(noise.variance(np.zeros(3))) * N, [5.0, 3.0, 2.0])
+    with pytest.raises(ValueError, match="Argument std of from_counts is labeled by category"):
+        release(counts=BY_PLACE, std=std.rename({"a": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("counts", "categories"),
+    [
+        (SORTED["users"], ["a", "b", "c"]),
+        (SORTED["users"], FRAME["place"]),
+        (FRAME["users"], SORTED["place"]),
+        (BY_PLACE, ["x", "y", "z"]),
+        ({"b": 1.0, "a": 2.0}, ["x", "y"]),
+    ],
+)
+def test_labels_that_contradict_the_categories_are_refused(counts, categories):
+    with pytest.raises(ValueError, match="labeled by category .* but has no label for"):
+        release(counts=counts, categories=categories)
+
+
+def test_errors_show_a_few_counts_instead_of_a_series():
+    match = re.escape("got counts=[1.5, 1.5, 1.5, ...] and n_samples=0.")
+    with pytest.raises(ValueError, match=match):
+        release(counts=pd.Series([1.5] * 400, name="users"), n=0)
+
+
+# -- intervals in users -----------------------------------------------------------------------
+def test_intervals_times_the_number_of_users_are_intervals_of_counts():
+    interval = release().confidence_interval()
+    users = N * interval
+    np.testing.assert_array_equal(users, N * np.array(interval))
+    np.testing.assert_array_equal(interval * N, users)
+    assert repr(users).startswith("ConfidenceInterval of 4 answers\n  a  490.8 to  533.2")
+    assert "a  49,082 to  53,318" in repr(1e5 * interval)
+    with pytest.raises(TypeError):
+        "ten" * interval
+
+
 def test_suppressed_counts_are_left_out_with_a_warning():
     with pytest.warns(UserWarning, match="1 count suppressed .* such as the count of 'd'"):
         estimate = release(counts={**COUNTS, "d": np.nan})
     assert estimate.categories.tolist() == ["a", "b", "c"]
+    with pytest.warns(UserWarning, match="count of 'b'"):
+        estimate = release(counts=[512.0, np.nan, 180.0], categories=Domain(["a", "b", "c"]))
+    assert estimate.categories.tolist() == ["a", "c"]
 
 
 def test_unequal_noise_of_categories():

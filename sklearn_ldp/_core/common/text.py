@@ -31,6 +31,15 @@ def kind_of(value: Any) -> str:
     return f"{type(value).__name__}{length}"
 
 
+def few(values: Any) -> str:
+    """Return a number, or the first three of several numbers, as a single line of text."""
+    if np.ndim(values) == 0:
+        return f"{values!r:.80}"
+    numbers = np.ravel(np.asarray(values))
+    more = ", ..." * (len(numbers) > 3)
+    return f"[{', '.join(map(str, numbers[:3].tolist()))}{more}]"
+
+
 def decoded_lines(file: Iterable[bytes], where: object) -> Iterator[str]:
     """Yield the lines of a binary file as text.
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..domains.values import places_among
-from ..statistics import EstimateDifference, if_normal
+from ..statistics import EstimateDifference, compared, if_normal
 from ._base import (
     BaseDisplay,
     has_natural_order,
@@ -103,7 +103,7 @@ class DifferenceDisplay(BaseDisplay):
         *,
         k: int | None = 30,
         level: float = 0.95,
-        of: str = "population",
+        of: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> DifferenceDisplay:
@@ -119,9 +119,10 @@ class DifferenceDisplay(BaseDisplay):
             or dates in rising order, keep the order of the domain.
         level : float, default=0.95
             Simultaneous coverage of the intervals of all d categories.
-        of : {"population", "users"}, default="population"
+        of : {"population", "users"}, default=None
             Whether the intervals are for differences between the populations of which the users are
-            random samples, or between the users themselves.
+            random samples, or between the users themselves; None as for
+            :class:`~sklearn_ldp.inference.EstimateDifference`.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -285,7 +286,7 @@ class TrendDisplay(BaseDisplay):
         categories: Any = None,
         k: int = 5,
         level: float = 0.95,
-        of: str = "population",
+        of: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> TrendDisplay:
@@ -304,9 +305,10 @@ class TrendDisplay(BaseDisplay):
             Number of categories to draw if `categories` is None, at most 7.
         level : float, default=0.95
             Simultaneous coverage of all intervals.
-        of : {"population", "users"}, default="population"
+        of : {"population", "users"}, default=None
             Whether the intervals are for the populations of which the users are random samples, or
-            for the users themselves.
+            for the users themselves. If None, it is the users for noisy counts of all users (see
+            :meth:`FrequencyEstimate.from_counts`), and otherwise the populations.
         ax : matplotlib Axes, default=None
             Axes to draw on. If None, create a new figure.
         **kwargs : dict
@@ -354,6 +356,7 @@ class TrendDisplay(BaseDisplay):
         # inequality gives the same bound.
         each = level ** (1 / n_rows)
         chosen = None if categories is None else sparse.eye_array(d, format="csr")[places]
+        of = compared(of, estimate)
         ends = estimate.confidence_interval(each, chosen, simultaneous=True, of=of)
         low, high = (end[:, places] if chosen is None else end for end in ends)
         rows = np.arange(n_rows) if estimate.row_names is None else estimate.row_names

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..common.text import counted
-from ..domains.values import as_numbers
+from ..common.text import counted, grouped_digits
+from ..domains import Domain
+from ..domains.values import as_numbers, as_vector, order_of
 from ..noise import NOISE_KINDS, AddedNoise, std_of_noise
 
 _MATRIX_KIND = "normal"  # the only distribution that a covariance matrix determines
+_WHOLE_KINDS = ("geometric", "discrete-normal")
+# Standard deviations by which noise does not exceed 0. Chosen by hand: a single Laplace variable
+# exceeds them with the probability 6e-6.
+_MOST_DEVIATIONS = 8.0
 
 
 def noise_of_counts(
@@ -73,6 +78,56 @@ def noise_of_counts(
     return AddedNoise(kind, np.broadcast_to(deviations, (n_categories,)).copy())
 
 
+def check_noisy_counts(
+    values: np.ndarray, n_samples: np.ndarray, kind: Any, noise: Any, sensitivity: Any
+) -> None:
+    """Raise ValueError if noisy counts contradict their noise or the number of users.
+
+    Shapes: values (n_estimates, d), n_samples () or (n_estimates,).
+    noise: the result of `noise_of_counts` for the same arguments.
+    """
+    is_fraction = np.isfinite(values) & (values != np.rint(values))  # NaN is suppressed
+    if kind in _WHOLE_KINDS and is_fraction.any():
+        raise ValueError(
+            f'FrequencyEstimate.from_counts got noise="{kind}" of whole numbers, but the count '
+            f"{values[is_fraction][0]:g}. Pass the released whole numbers, or the distribution of "
+            "noise with fractions."
+        )
+    # The correlation of noise of an unknown distribution is unknown.
+    std = values.shape[1] * float(noise) if kind is None else np.sqrt(noise.variance_of_total)
+    totals = np.nansum(values, axis=1)
+    most = n_samples * max(1.0, float(sensitivity))
+    is_excess = totals - most > _MOST_DEVIATIONS * std
+    if is_excess.any():
+        total, n = (np.broadcast_to(x, totals.shape)[is_excess][0] for x in (totals, n_samples))
+        raise ValueError(
+            f"FrequencyEstimate.from_counts got counts that add up to {grouped_digits(total)}, but "
+            f"n_samples={grouped_digits(n)} users, which noise does not explain. Pass at least the "
+            "number of users as n_samples= (for several releases, the largest of these numbers), "
+            "or omit n_samples; if a user may be in several counts, pass the maximum number of "
+            "counts per user as sensitivity=."
+        )
+
+
+def order_of_counts(counts: Any, labels: list | None, categories: Any) -> Any:
+    """Return the positions of the counts in the order of the categories; None if it is their order.
+
+    labels: the labels of the counts, or None. Raises ValueError if the labels are not the
+    categories.
+    """
+    is_column = hasattr(counts, "iloc") and not hasattr(counts, "columns")
+    if is_column and hasattr(categories, "iloc"):  # two columns, such as of one data frame
+        labels = None if counts.index.equals(categories.index) else counts.index.tolist()
+    if categories is None or labels is None:
+        return None
+    return order_of(labels, names_of(categories), "Argument counts of from_counts")
+
+
+def names_of(categories: Any) -> np.ndarray:
+    """Return the categories of a Domain or an array-like as an array of shape (d,)."""
+    return categories.categories if isinstance(categories, Domain) else as_vector(categories)
+
+
 def refuse_texts(counts: Any) -> None:
     """Raise ValueError if a count is a text, as in a column of a CSV file without conversion."""
     texts = [
@@ -86,7 +141,7 @@ def refuse_texts(counts: Any) -> None:
         )
 
 
-def warn_of_suppressed(categories: np.ndarray) -> None:
+def warn_of_suppressed(categories: list) -> None:
     """Warn that the counts of these categories are missing, and that the estimate omits them."""
     warnings.warn(
         f"{counted(len(categories), 'count')} suppressed (NaN), such as the count of "

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike
 
 from ..common.pandas import import_pandas
 from ..common.privacy import PrivacyWarning, makes_pandas, warn_once
-from ..common.text import counted, labelled_lines
+from ..common.text import counted, few, labelled_lines
 from ..common.typing import DataFrame, Rows, Series
 from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
 from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
     as_numbers,
     as_vector,
+    in_order,
     is_row_index,
     named_missing,
     own_categories,
@@ -46,12 +47,20 @@ from ..statistics import (
     quartiles,
     refuse_sums,
     refuse_without_law,
+    sorted_table,
     stated,
     table_columns,
     table_intervals,
 )
 from ._checks import check_estimate
-from ._counts import noise_of_counts, refuse_texts, warn_of_suppressed
+from ._counts import (
+    check_noisy_counts,
+    names_of,
+    noise_of_counts,
+    order_of_counts,
+    refuse_texts,
+    warn_of_suppressed,
+)
 
 OR_LONGER = "or longer"  # flag of strings that may be the beginning of longer ones
 # Minimum of the share of users who answered, in standard errors: the delta method fails for less.
@@ -219,7 +228,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         cls,
         counts: ArrayLike,
         *,
-        n_samples: ArrayLike,
+        n_samples: ArrayLike | None = None,
         p: float | None = None,
         q: float | None = None,
         std: ArrayLike | None = None,
@@ -236,15 +245,15 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             With `p` and `q`, the number of reports that support each category, such as the bits of
             RAPPOR. Otherwise noisy numbers of users, such as a noisy histogram. A count of NaN
             means that it was suppressed: the estimate omits this category, with a warning.
-        n_samples : int, array-like of shape (n_estimates,) or None
+        n_samples : int or array-like of shape (n_estimates,), default=None
             Number of users. With `noise` it may be None (unknown); then each frequency is a count
             divided by the sum of all noisy counts.
         p, q : float, default=None
             p is the probability that a report supports the user's own category; q is the
             probability that it supports a given other category.
         std : float, array-like of shape (d,) or (d, d), default=None
-            Standard deviation of the noise of each count. If ``noise="normal"``, it may also be the
-            (d, d) covariance matrix of the noise.
+            Standard deviation of the noise of each count, in the order of the counts. If
+            ``noise="normal"``, it may also be the (d, d) covariance matrix of the noise.
         noise : {"normal", "laplace", "geometric", "discrete-normal"}, default=None
             Distribution of the noise. The noise of different counts is independent unless `std` is
             a matrix. "geometric" is the two-sided geometric (discrete Laplace) distribution. If
@@ -254,10 +263,14 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             For "laplace" and "geometric" noise, instead of `std`: the epsilon of central
             differential privacy. The scale of the noise is ``sensitivity / epsilon``.
         sensitivity : float, default=1.0
-            The maximum change of a single count by one user. Used only together with `epsilon`.
+            The maximum change of the counts by one user, with which the noise was calibrated. It
+            determines the noise together with `epsilon`. If a user may be in several counts, the
+            counts may add up to `sensitivity` times `n_samples`.
         categories : array-like of shape (d,), default=None
             The categories. If None, they are the keys of a mapping, the index of a Series, or 0, 1,
-            ..
+            .. If the counts have such labels, each category has the count of its label. Counts
+            without labels, or with the default index 0, 1, .. of pandas, are in the order of the
+            categories, and so are two columns of the same frame.
 
         Returns
         -------
@@ -267,8 +280,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Raises
         ------
         ValueError
-            If the arguments do not determine the noise, or a count of reports is not from 0 to
-            `n_samples`.
+            If the arguments do not determine the noise, a count of reports is not from 0 to
+            `n_samples`, noisy counts add up to clearly more than the users can, a count is a
+            fraction although the noise consists of whole numbers, or the labels of the counts are
+            not the categories.
 
         Warns
         -----
@@ -303,7 +318,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if not (array.size and n.size and np.all(n > 0)):
             raise ValueError(
                 "FrequencyEstimate.from_counts needs one number for each category and a positive "
-                f"number of users, got counts={counts!r:.100} and n_samples={n_samples!r}. Pass "
+                f"number of users, got counts={few(plain)} and n_samples={few(n_samples)}. Pass "
                 "one number for each category as counts=, and a number of users above 0 as "
                 "n_samples=."
             )
@@ -320,7 +335,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 f"negative number in {array.dtype}. Read the counts as signed integers "
                 "(counts.astype('int64'))."
             )
+        order = order_of_counts(counts, labels, categories)
         values = array.astype(float)
+        values = values if order is None else values[:, order]
         is_of_reports = p is not None and q is not None
         if is_of_reports and not np.all((values >= 0) & (values <= n[..., None])):
             raise ValueError(
@@ -334,15 +351,20 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
         sizes = n if n_samples is None else n_samples
+        if labels is not None and not hasattr(std, "columns"):  # no data frame
+            std = in_order(std, as_vector(labels), "Argument std of from_counts")
+            epsilon = in_order(epsilon, as_vector(labels), "Argument epsilon of from_counts")
         error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
+        if order is not None and noise is not None:
+            error = error.of_categories(order)
+        check_noisy_counts(values, n, noise, error, sensitivity)
         is_known = np.isfinite(values).all(axis=0)
         if not is_known.all() and noise is not None and is_known.any():
-            warn_of_suppressed(np.asarray(list(categories), dtype=object)[~is_known])
+            names = names_of(categories)
+            warn_of_suppressed(names[~is_known].tolist())
             error = error.of_categories(is_known)
-            values, categories = (
-                values[:, is_known],
-                [category for category, known in zip(categories, is_known, strict=True) if known],
-            )
+            values = values[:, is_known]
+            categories = names[is_known]
         frequencies = values / n[..., None]
         if noise is None:
             return cls(frequencies, categories, Noise.of_level(error, n_samples))
@@ -1115,11 +1137,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         2        c      0.01  0.00  0.06   14.5  95 % simultaneous
         """
         frame = self.to_frame(interval=level, of=of)
-        if self.domain is not None and self.domain.is_ordered:
-            return frame
-        order = np.argsort(-self.answer(), axis=1, kind="stable")
-        starts = np.arange(len(self))[:, None] * self.shape[1]
-        return frame.iloc[(starts + order).ravel()].reset_index(drop=True)
+        return sorted_table(frame, self.domain, self.answer()).reset_index(drop=True)
 
     def confidence_interval(
         self,

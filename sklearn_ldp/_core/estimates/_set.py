@@ -11,6 +11,7 @@ import numpy as np
 from ..common.pandas import import_pandas
 from ..common.text import printable
 from ..common.typing import DataFrame
+from ..domains.values import place_of_missing
 from ..report_page import Kept
 from ..statistics import (
     EstimateDifference,
@@ -153,6 +154,31 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         parts = {name: function(part) if len(part) else part for name, part in self.items()}
         return self.with_parts(parts)
 
+    def answered(self) -> EstimateSet:
+        """Return the estimates among the users who answered, without the missing answers.
+
+        Each part that has a category for missing answers is replaced by its estimate
+        :meth:`FrequencyEstimate.answered`. Other parts do not change.
+
+        Returns
+        -------
+        EstimateSet
+            A new set with the same names.
+
+        Raises
+        ------
+        ValueError
+            If no part has a category for missing answers, and as for `FrequencyEstimate.answered`.
+        """
+        complete = [part for part in self.values() if place_of_missing(part.categories) is None]
+        if len(complete) == len(self):
+            raise ValueError(
+                "EstimateSet.answered needs a part with a category for missing answers, got the "
+                f"parts {', '.join(map(repr, self.names))}. Declare None as a category, or pass "
+                "missing=True to Domain.bins."
+            )
+        return self.map(lambda part: part if part in complete else part.answered())
+
     def with_parts(self, parts: Mapping[Any, FrequencyEstimate]) -> EstimateSet:
         """Return a set with other estimates, and otherwise with the properties of this set.
 
@@ -240,11 +266,13 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
         )
         return pd.DataFrame(np.hstack(blocks), index=longest.row_names, columns=columns)
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
         n = sum(len(part) > 0 for part in self.values())
         parts = [
             {
-                **describe_estimate(part, level, "", n_tables=n),
+                **describe_estimate(part, level, "", of, n_tables=n),
                 "name": ", ".join(map(str, np.ravel(name))),
             }
             for name, part in self.items()

@@ -32,6 +32,8 @@ class AddedNoise(Tagged, tag="added-noise"):
     # changes every proportion.
     is_normalized: bool = False
 
+    is_of_complete_counts: ClassVar[bool] = True  # the users were counted, and sent no reports
+
     def __check_state__(self) -> None:
         is_plain = self.kind in NOISE_KINDS and self.std.ndim == 1
         if not is_plain or not np.all(np.isfinite(self.std)) or np.any(self.std < 0):

@@ -71,6 +71,16 @@ class AnsweredLaw(Tagged, tag="answered-law"):
             )
 
     @property
+    def is_of_complete_counts(self) -> bool:
+        """Whether the noise of all categories is noise of complete counts, see `Noise`."""
+        return bool(self.noise.is_of_complete_counts)
+
+    @property
+    def variance_of_total(self) -> float:
+        """Infinite, because the number of users who answered is estimated."""
+        return np.inf
+
+    @property
     def null_variance(self) -> Any:
         return np.square(self.noise.std) / self.shares**2
 

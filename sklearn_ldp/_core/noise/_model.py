@@ -584,6 +584,16 @@ class Noise(Tagged, tag="noise"):
         return self.level is not None
 
     @property
+    def is_of_complete_counts(self) -> bool:
+        """Whether the estimate consists of noisy counts of all users, instead of their reports.
+
+        Such users are usually not a sample of a population.
+        """
+        is_level = self.level is not None and self.n_samples is not None
+        laws = [term.law for term in self.terms]
+        return is_level or all(getattr(law, "is_of_complete_counts", False) for law in laws)
+
+    @property
     def channel(self) -> Any:
         """The mechanism of the reports; for several estimates, the mechanism of the first."""
         return self.terms[0].law

@@ -7,11 +7,13 @@ from ._confidence import (
     critical_of_look,
     level_of_each,
     narrowest,
+    sorted_table,
     table_columns,
     table_intervals,
 )
 from ._covariances import Estimate, EstimateCovariances, refuse_sums, refuse_without_law
 from ._described import (
+    POPULATION,
     describe_estimate,
     describe_nothing,
     has_increasing_numbers,
@@ -25,7 +27,7 @@ from ._mean_by_answer import MeanDifference, Means, MeansByAnswer, fieller, mean
 from ._quantiles import Quantiles, quantile_values, quantiles, quartiles
 from ._ranks import RankInterval, TopCategories, ranks, top_categories
 from ._reconciled import reconcile
-from ._statements import at_level, check_level, check_of, if_normal, stated
+from ._statements import at_level, check_level, check_of, compared, if_normal, stated
 from ._tests import (
     WaldTest,
     as_table,

@@ -230,6 +230,26 @@ def table_columns(estimate: Any, level: float) -> dict[str, np.ndarray]:
     return columns
 
 
+def display_order(domain: Any, scores: np.ndarray) -> np.ndarray:
+    """Return the positions of categories in a table: in each row, the largest scores first.
+
+    Bins and ordered scales keep their order.
+    Shapes: scores (n_estimates, d) -> (n_estimates, d).
+    """
+    if domain is not None and domain.is_ordered:
+        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+def sorted_table(frame: Any, domain: Any, scores: np.ndarray) -> Any:
+    """Return the rows of a table of all estimates and categories in the order of `display_order`.
+
+    Shapes: frame n_estimates * d rows, scores (n_estimates, d).
+    """
+    starts = np.arange(len(scores))[:, None] * scores.shape[1]
+    return frame.iloc[(starts + display_order(domain, scores)).ravel()]
+
+
 def leading_intervals(
     values: np.ndarray, covariances: EstimateCovariances, k: int, level: float
 ) -> Ends:

@@ -161,9 +161,8 @@ def _cut_sets(estimate: Any) -> list[str]:
     return [] if n_items is None else [sentence]
 
 
-def describe_difference(difference: Any, level: float, question: str) -> dict[str, Any]:
+def describe_difference(difference: Any, level: float, question: str, of: str) -> dict[str, Any]:
     """Return the result of `EstimateDifference.describe` for the same arguments."""
-    of = "users" if difference.shared_users else "population"
     every = difference.confidence_interval(level, simultaneous=True, of=of)
     rows = zip(difference.values, *every, strict=True)
     parts = [
@@ -171,7 +170,7 @@ def describe_difference(difference: Any, level: float, question: str) -> dict[st
         for i, (values, low, high) in enumerate(rows)
     ]
     if len(parts) != 1:
-        return several(parts, str(difference), question)
+        return several(parts, parts[0]["heading"], question)
     return {**parts[0], "question": question}
 
 
@@ -222,7 +221,7 @@ def _difference_part(
     may_not_be_said += _cut_sets(difference.one)
     may_not_be_said += dict.fromkeys((*difference.one.caveats, *difference.other.caveats))
     return {
-        **describe_nothing("", str(difference), level, difference.one.oracle),
+        **describe_nothing("", str(difference).partition("\n")[0], level, difference.one.oracle),
         "name": f"{row}",
         "value": "difference",
         "unit": "points",
@@ -238,7 +237,7 @@ def _difference_part(
         "may_be_said": may_be_said,
         "may_not_be_said": may_not_be_said,
         "made_by": "# one, other: the two estimates\n"
-        f"difference = one - other\ndifference.report(level={level:g})",
+        f'difference = one - other\ndifference.report(level={level:g}, of="{of}")',
     }
 
 

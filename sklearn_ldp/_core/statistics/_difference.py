@@ -13,13 +13,13 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from ..common.pandas import import_pandas
-from ..common.text import counted, grouped_digits
+from ..common.text import counted, grouped_digits, labelled_lines
 from ..common.typing import DataFrame
 from ..noise import every_category
 from ..numerics.simplex import norm_sub
 from ..queries import Queries
 from ..report_page import Kept
-from ._confidence import critical_of_look, narrowest
+from ._confidence import critical_of_look, display_order, narrowest, sorted_table
 from ._covariances import (
     Estimate,
     EstimateCovariances,
@@ -39,12 +39,13 @@ from ._intervals import (
     stacked,
     wald_intervals,
 )
-from ._statements import at_level, check_level, check_of, if_normal
+from ._statements import at_level, check_level, compared, if_normal
 from ._tests import WaldTest, beyond_half_count, sum_known, wald_test
 
 # Standard deviations from which two totals are different. Chosen by hand: equal totals with Laplace
 # noise differ by more in less than 1 of 200 pairs.
 _DIFFERENT_TOTALS = 4.0
+_MOST_SHOWN = 5  # categories in a printed difference
 _RARE = 1e-8  # probability that collections of different users have the same tallies
 
 
@@ -54,7 +55,10 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     The two estimates may have different oracles, budgets and numbers of users. By default, every
     interval and test is about the two populations that the users are random samples of, because
-    two collections, such as two weeks, usually have different users.
+    two collections, such as two weeks, usually have different users. The default is the users
+    themselves (``of="users"``) if both estimates are noisy counts of all users (see
+    :meth:`FrequencyEstimate.from_counts <sklearn_ldp.FrequencyEstimate.from_counts>`), or if the
+    users are shared.
 
     Privacy: costs none.
 
@@ -111,14 +115,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     def __post_init__(self) -> None:
         self._check()
-        if self._excess_of_totals() > _DIFFERENT_TOTALS:
-            warnings.warn(
-                "The totals of the two releases of noisy counts differ by clearly more than their "
-                "noise, so a difference of proportions is no difference of counts. To compare "
-                "counts, pass one fixed number as n_samples= of both releases in from_counts.",
-                UserWarning,
-                stacklevel=4,
-            )
+        self._warn_of_unlike_totals()
 
     def _check(self) -> None:
         check_alike([self.one, self.other], "difference of estimates")
@@ -129,18 +126,30 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 "compare, as in estimate[0]."
             )
 
-    def _excess_of_totals(self) -> float:
-        """Return the largest difference of two noisy totals, in standard deviations of its noise.
-
-        It is 0 unless both estimates consist of proportions of noisy totals.
-        """
+    def _warn_of_unlike_totals(self) -> None:
+        """Warn if two releases of noisy counts were divided by clearly different totals."""
         noises: list[Any] = [self.one.noise, self.other.noise]
-        laws = [noise.terms[0].law for noise in noises if len(noise.terms) == 1]
-        if len(laws) < 2 or not all(getattr(law, "is_normalized", False) for law in laws):
-            return 0.0
-        variances = [law.variance_of_total for law in laws]
-        difference = np.subtract(*(np.asarray(noise.n_samples, dtype=float) for noise in noises))
-        return float(np.max(np.abs(difference), initial=0) / np.sqrt(np.sum(variances)))
+        if not all(noise.is_of_complete_counts and len(noise.terms) == 1 for noise in noises):
+            return
+        d = self.shape[1]
+        laws = [noise.terms[0].law for noise in noises]
+        variances = [getattr(law, "variance_of_total", d * law.null_variance) for law in laws]
+        first, second = np.broadcast_arrays(
+            *(np.ravel(np.asarray(noise.n_samples, dtype=float)) for noise in noises)
+        )
+        differences = np.abs(first - second)
+        if np.all(differences <= _DIFFERENT_TOTALS * np.sqrt(np.sum(variances))):
+            return
+        place = int(np.argmax(differences))
+        warnings.warn(
+            "The frequencies of these releases of noisy counts are shares of different totals, "
+            f"{grouped_digits(first[place])} and {grouped_digits(second[place])} users, so their "
+            "difference is no difference of counts. To compare counts, pass one fixed number as "
+            "n_samples= of both releases in from_counts; if you compare shares, ignore this "
+            "warning.",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def __check_state__(self) -> int:
         self._check()
@@ -179,12 +188,21 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         """
         return type(self).drawn_by(self, **kwargs)
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         rows = "" if len(self) == 1 else f" ({len(self):,} differences)"
         sizes = [np.sum(e.noise.n_samples) for e in (self.one, self.other)]  # type: ignore[union-attr]
         users = f"{grouped_digits(sizes[0])} against {counted(sizes[1], 'user')}"
         users += if_normal(self.one, self.other).replace("if", "presuming that")
         return f"EstimateDifference of {self.shape[1]:,} categories{rows}, {users}"
+
+    def __repr__(self) -> str:
+        if len(self) != 1:
+            return self._heading()
+        places = display_order(self.one.domain, np.abs(self.values))[0, :_MOST_SHOWN]
+        names = self.one.labels[places].tolist()
+        lines = labelled_lines(names, [f"{value: .4g}" for value in self.values[0, places]])
+        more = ["..."] * (len(places) < self.shape[1])
+        return "\n  ".join([self._heading(), *lines, *more])
 
     def confidence_interval(
         self,
@@ -192,7 +210,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         queries: Queries | None = None,
         *,
         simultaneous: bool = False,
-        of: str = "population",
+        of: str | None = None,
         at_all_times: bool | int = False,
     ) -> ConfidenceInterval:
         """Return confidence intervals of the differences, for categories or linear queries.
@@ -213,9 +231,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             distribution within the bin, but it must be the same in both estimates.
         simultaneous : bool, default=False
             Whether the level is simultaneous for all intervals.
-        of : {"population", "users"}, default="population"
+        of : {"population", "users"}, default=None
             The compared groups: two populations that the users are random samples of, or the users
-            themselves. See :mod:`sklearn_ldp.inference`.
+            themselves. The description of the class states the default.
         at_all_times : bool or int, default=False
             Whether the level is valid simultaneously for all looks at two growing collections. An
             integer is the number of users at which the intervals are narrowest, see
@@ -234,7 +252,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             provide.
         """
         check_level(level)
-        self._check_of(of)
+        of = self._compared(of)
         rows, n_queries, _ = query_rows(queries, self.one)
         query_rows(queries, self.other)  # refuses areas that the other estimate has selected
         n_narrowest = narrowest(at_all_times)
@@ -251,7 +269,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             ends.append(wald_intervals(values, rows, half_width, correction))
         return ConfidenceInterval(*stacked(ends, n_queries), names_of(queries, self.one))
 
-    def test(self, *, of: str = "population") -> WaldTest:
+    def test(self, *, of: str | None = None) -> WaldTest:
         """Test the hypothesis that both estimates have the same true distribution.
 
         This is the Wald test with the exact covariances, evaluated at the pooled estimate of both
@@ -259,8 +277,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
         Parameters
         ----------
-        of : {"population", "users"}, default="population"
-            Whether the distributions of the populations or of the users are compared.
+        of : {"population", "users"}, default=None
+            Whether the distributions of the populations or of the users are compared; None as for
+            `confidence_interval`.
 
         Returns
         -------
@@ -272,7 +291,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         ValueError
             If the covariances of the categories are not known for one of the two oracles.
         """
-        self._check_of(of)
+        of = self._compared(of)
         statistics = []
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
@@ -281,7 +300,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         return wald_test(statistics, self.shape[1] - 1)
 
     def changed(
-        self, level: float = 0.95, *, error_rate: str = "fdr", of: str = "population"
+        self, level: float = 0.95, *, error_rate: str = "fdr", of: str | None = None
     ) -> Discoveries:
         """Return the categories with a significantly changed frequency.
 
@@ -295,8 +314,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             assumes that errors are not strongly dependent. "fdr_any" uses the method of Benjamini
             and Yekutieli, which allows any dependence. "fwer" controls the probability of any false
             discovery (Holm).
-        of : {"population", "users"}, default="population"
-            Whether the frequencies of the populations or of the users are compared.
+        of : {"population", "users"}, default=None
+            Whether the frequencies of the populations or of the users are compared; None as for
+            `confidence_interval`.
 
         Returns
         -------
@@ -311,7 +331,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         """
         check_level(level)
         check_error_rate(error_rate)
-        self._check_of(of)
+        of = self._compared(of)
         p_values = np.empty(self.shape)
         for i, difference in enumerate(self.values):
             errors = self._pooled(i, of)
@@ -324,7 +344,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             p_values[i] = 2 * ndtr(-errors.normal_statistics(deviations))
         return discoveries(self.categories, p_values, "changed", level, error_rate)
 
-    def to_frame(self, level: float = 0.95, *, of: str = "population") -> DataFrame:
+    def to_frame(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
         """Return the differences, their intervals and adjusted p-values as a pandas DataFrame.
 
         The intervals of one difference (one row of the estimates) are simultaneous, so they stay
@@ -337,8 +357,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         ----------
         level : float, default=0.95
             Probability that all intervals of a difference cover their true differences.
-        of : {"population", "users"}, default="population"
-            The compared groups: two populations or the users themselves.
+        of : {"population", "users"}, default=None
+            The compared groups: two populations or the users themselves; None as for
+            `confidence_interval`.
 
         Returns
         -------
@@ -352,6 +373,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             If pandas is not installed.
         """
         pd = import_pandas("EstimateDifference.to_frame")
+        of = self._compared(of)
         low, high = self.confidence_interval(level, of=of, simultaneous=True)
         p_values = np.empty(self.shape)
         every = every_category(self.shape[1])
@@ -371,8 +393,34 @@ class EstimateDifference(Kept, tag="estimate-difference"):
             index = pd.MultiIndex.from_product(levels, names=["estimate", "category"])
         return pd.DataFrame({k: v.ravel() for k, v in columns.items()}, index=index)
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
-        return describe_difference(self, level, question)
+    def summary(self, level: float = 0.95, *, of: str | None = None) -> DataFrame:
+        """Return the rows of `to_frame`, with the largest changes in either direction first.
+
+        Bins and ordered scales are not sorted.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that all intervals of a difference cover their true differences.
+        of : {"population", "users"}, default=None
+            The compared groups, as for `to_frame`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per category; for several estimates, one row per estimate and category.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return sorted_table(self.to_frame(level, of=of), self.one.domain, np.abs(self.values))
+
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
+        return describe_difference(self, level, question, self._compared(of))
 
     describe.__doc__ = Kept.describe.__doc__
 
@@ -427,8 +475,11 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         first, second = (EstimateCovariances(noise, of, frequencies) for _, noise in rows)
         return first.minus(second)
 
-    def _check_of(self, of: str) -> None:
-        check_of(of)
+    def _compared(self, of: str | None) -> str:
+        """Check the argument `of` and return it, or its default."""
+        if of is None and self.shared_users:
+            return "users"
+        of = compared(of, self.one, self.other)
         if self.shared_users and of == "population":
             raise ValueError(
                 'of="population" needs independent samples of two populations, but with '
@@ -436,6 +487,7 @@ class EstimateDifference(Kept, tag="estimate-difference"):
                 'of="users" for results about these users, or compare collections of different '
                 "users."
             )
+        return of
 
 
 def _deviations(values: np.ndarray, half_count: float, variances: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,15 +54,29 @@ class ConfidenceInterval(_Pair):
         self.names = names
         return self
 
+    def __mul__(self, factor: Any) -> ConfidenceInterval:
+        """Return the intervals in another unit, as numbers of users: ``10_000 * interval``."""
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return ConfidenceInterval(self.low * factor, self.high * factor, self.names)
+
+    def __rmul__(self, factor: Any) -> ConfidenceInterval:
+        return self * factor
+
     def __repr__(self) -> str:
         if self.names is None or len(self.low) != 1:
             return super().__repr__()
         # In the order of the queries, because a list of the largest would need simultaneous
         # intervals.
         ends = zip(self.low[0, :MOST_LINES], self.high[0], strict=False)
-        lines = labelled_lines(self.names, [f"{low: .4g} to {high: .4g}" for low, high in ends])
+        lines = labelled_lines(self.names, [" to ".join(map(_four_digits, pair)) for pair in ends])
         n = self.low.shape[1]
         return "\n  ".join([f"ConfidenceInterval of {n:,} answer{'s' * (n != 1)}", *lines])
+
+
+def _four_digits(x: float) -> str:
+    """Return a number as text with four digits, or all digits of its integer part."""
+    return f"{x: .4g}" if abs(x) < 10_000 else f"{x: ,.0f}"
 
 
 def within(

@@ -317,8 +317,14 @@ class MeansByAnswer(Means):
         more = {"standard_error": self.standard_errors, "share": self.shares}
         return named_missing(self.categories).tolist(), self.values, more
 
-    def describe(self, level: float = 0.95, *, question: str = "") -> dict[str, Any]:
+    def describe(
+        self, level: float = 0.95, *, question: str = "", of: str | None = None
+    ) -> dict[str, Any]:
         check_level(level)
+        if of not in (None, "population"):
+            raise ValueError(
+                f'The means by answer have intervals only of="population", got {of!r}. Omit of=.'
+            )
         low, high = self.confidence_interval(level ** (1 / len(self.values)))
         names = named_missing(self.categories).tolist()
         table = {"category": names, "mean": self.values.tolist()}

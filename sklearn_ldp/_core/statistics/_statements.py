@@ -57,6 +57,20 @@ def stated(estimate: Any, of: str | None) -> tuple[Any, str]:
     return replace(estimate, noise=estimate.noise.of_population()), of
 
 
+def compared(of: str | None, *estimates: Any) -> str:
+    """Check the argument `of` of a comparison of estimates, and return it or its default.
+
+    The default is "users" if all estimates are noisy counts of all users, and otherwise
+    "population".
+    """
+    if of is None:
+        noises = [estimate.noise for estimate in estimates]
+        are_complete = all(noise is not None and noise.is_of_complete_counts for noise in noises)
+        return "users" if are_complete else "population"
+    check_of(of)
+    return of
+
+
 def check_of(of: Any) -> None:
     """Raise ValueError unless `of` is "users" or "population"."""
     if of not in OF:

@@ -1,12 +1,15 @@
 """The estimate among the users who answered, against simulations and its algebra."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_ldp import (
     GRR,
     OUE,
+    ColumnOracle,
     Domain,
+    EstimateSet,
     FrequencyEstimate,
     HadamardResponse,
     NoiseModel,
@@ -183,3 +186,16 @@ def test_pictures_and_reports_lead_to_the_estimate_of_answers():
     assert type(estimate.answered().plot()).__name__ == "DistributionDisplay"
     n_users = round(estimate.answered().noise.n_users.item())
     assert f"<dt>users</dt><dd>{n_users:,}</dd>" in estimate.answered().report()._repr_html_()
+
+
+def test_a_set_is_answered_column_by_column():
+    """Only columns with missing answers change; a set without them has nothing to answer."""
+    domains = {"age": BINS, "sex": ["F", "M"]}
+    users = {"age": [0.5, 3.5, None, 3.5] * 2_000, "sex": ["F", "M", "M", "F"] * 2_000}
+    oracle = ColumnOracle(8.0, domains=domains, random_state=0)
+    estimates = oracle.fit_transform(pd.DataFrame(users))
+    answered = estimates.answered()
+    np.testing.assert_array_equal(answered["age"].values, estimates["age"].answered().values)
+    assert answered["sex"] is estimates["sex"]
+    with pytest.raises(ValueError, match=r"EstimateSet.answered needs .* got .*'sex'"):
+        EstimateSet({"sex": estimates["sex"]}).answered()

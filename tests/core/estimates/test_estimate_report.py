@@ -30,7 +30,7 @@ from sklearn_ldp import (
     Trend,
 )
 from sklearn_ldp.collection import Aggregator
-from sklearn_ldp.inference import poststratify
+from sklearn_ldp.inference import mean_by_answer, poststratify
 from sklearn_ldp.inspection import EstimateReport
 from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.surveys import ResponseDesign
@@ -587,3 +587,81 @@ def _texts(figure):
     texts = [text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text"))]
     plt.close(figure)
     return " ".join(texts)
+
+
+# -- the people of a report -------------------------------------------------------------------
+def means_by_answer():
+    rng = np.random.default_rng(0)
+    oracle = GRR(2.0, categories=WORDS, random_state=0)
+    answers = oracle.privatize(rng.choice(WORDS, 3_000))
+    return mean_by_answer(rng.normal(size=3_000), answers, oracle)
+
+
+REPORTED = {
+    "estimate": colours,
+    "difference": lambda: colours() - colours(1),
+    "set": lambda: EstimateSet({"one": colours(), "other": colours(1)}),
+    "mean": lambda: LocalMean(2.0, bounds=(0, 1), random_state=0).fit(np.ones(500)).estimate_,
+    "oracle of a mean": lambda: LocalMean(2.0, bounds=(0, 1), random_state=0).fit(np.ones(500)),
+}
+
+
+@pytest.mark.parametrize("make", REPORTED.values(), ids=REPORTED)
+def test_every_report_is_about_the_requested_people(make):
+    """The intervals for a population are wider, because the users are a sample of it."""
+    reported = make()
+    widths = []
+    for of in ("users", "population"):
+        description = reported.report(of=of).description
+        assert description == reported.describe(of=of)
+        first = description.get("parts", [description])[0]
+        assert of.rstrip("s") in first["of"]
+        widths.append(first["rows"][0]["high"] - first["rows"][0]["low"])
+    assert widths[0] < widths[1]
+    with pytest.raises(ValueError, match='must be "users" or "population", got \'people\''):
+        reported.report(of="people")
+    if not isinstance(reported, FrequencyEstimate):
+        with pytest.raises(ValueError, match="has no intervals for all looks"):
+            reported.report(at_all_times=True)
+
+
+def test_means_by_answer_are_about_a_population():
+    means = means_by_answer()
+    assert means.describe(of="population") == means.describe()
+    with pytest.raises(ValueError, match='only of="population"'):
+        means.report(of="users")
+
+
+# -- a printed difference ---------------------------------------------------------------------
+def test_a_printed_difference_lists_the_largest_changes():
+    change = colours(1) - colours()
+    lines = repr(change).split("\n")
+    assert lines[0].startswith("EstimateDifference of 3 categories, 5,900 against 5,900 users")
+    shown = {name: float(text) for name, text in (line.split() for line in lines[1:])}
+    values = dict(zip(WORDS, change.values[0].tolist(), strict=True))
+    assert shown == pytest.approx(values, rel=1e-3)
+    sizes = np.abs(list(shown.values()))
+    assert np.all(np.diff(sizes) <= 0)
+    assert change.describe()["heading"] == lines[0]
+
+
+def test_a_summary_of_a_difference_begins_with_the_largest_change():
+    change = colours(1) - colours()
+    summary = change.summary(0.9, of="users")
+    frame = change.to_frame(0.9, of="users").loc[summary.index]
+    pd.testing.assert_frame_equal(summary, frame)
+    assert np.all(np.diff(np.abs(summary["difference"])) <= 0)
+    bins = GRR(2.0, categories=Domain.bins(3, bounds=(0, 3)), random_state=0)
+    ordered = bins.simulate([900, 100, 500]) - bins.simulate([100, 300, 700])
+    pd.testing.assert_frame_equal(ordered.summary(), ordered.to_frame())
+    assert [line.split()[0] for line in repr(ordered).split("\n")[1:]] == ["[0,", "[1,", "[2,"]
+
+
+def test_a_summary_of_several_differences_is_sorted_within_each():
+    oracle = GRR(2.0, categories=WORDS, random_state=0)
+    change = oracle.simulate([500, 300, 200], 2) - oracle.simulate([100, 500, 400])
+    summary = change.summary()
+    assert summary.index.get_level_values(0).tolist() == [0, 0, 0, 1, 1, 1]
+    for i in range(2):
+        assert np.all(np.diff(np.abs(summary.loc[i, "difference"])) <= 0)
+    assert "\n" not in repr(change)
