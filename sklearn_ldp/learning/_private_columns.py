@@ -106,9 +106,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     domains : "auto" or mapping of str to categories, default="auto"
         The public domain of each column, as an argument of :class:`~sklearn_ldp.Domain`. "auto",
         for all columns or for a column in the mapping, uses the levels that a column of a data
-        frame declares (categorical dtypes). Columns of the data frame without an entry in the
-        mapping are "auto". Without declared levels, `fit` learns a domain from the raw values,
-        which leaks the values that occur and is for simulations only.
+        frame declares (categorical dtypes). Without declared levels, `fit` learns a domain from
+        the raw values, which leaks the values that occur and is for simulations only. A data frame
+        must have no columns without an entry in the mapping.
     oracle : "best", oracle or mapping of str to oracle, default="best"
         The oracle of each column, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
         with the minimum total variance of the indicators.
