@@ -282,12 +282,18 @@ def test_a_missing_answer_has_one_name(domain, name, tmp_path):
         assert [row["category"] for row in estimate.describe()["rows"]] == ["free", "pro", name]
         shown = estimate.plot().categories
         assert name in list(shown)
-    tables = MarginalOracle(4.0, domains={**AUTO, "plan": domain}, random_state=0).fit_transform(PEOPLE)
+    tables = MarginalOracle(4.0, domains={**AUTO, "plan": domain}, random_state=0).fit_transform(
+        PEOPLE
+    )
     assert tables.crosstab("plan", "size").index.tolist() == ["free", "pro", name]
     assert (name, "L") in tables["plan", "size"].summary()["category"].tolist()
     display = ContingencyDisplay.from_estimate(tables, "plan", "size")
     assert display.categories[0] == ["free", "pro", name]
-    later = ColumnOracle(4.0, domains={**AUTO, "plan": domain}, random_state=1).fit(PEOPLE[:90]).estimate_
+    later = (
+        ColumnOracle(4.0, domains={**AUTO, "plan": domain}, random_state=1)
+        .fit(PEOPLE[:90])
+        .estimate_
+    )
     change = EstimateDifference(raw["plan"], later["plan"])
     assert change.to_frame().index.tolist() == ["free", "pro", name]
 

@@ -32,6 +32,7 @@ from ._lists import (
     refuse_infinite,
     refuse_missing,
     refuse_size,
+    warn_of_clipped,
 )
 from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
 from .canonical import list_digest, word_digest
@@ -692,7 +693,8 @@ class Domain(Uncached, tag="domain"):
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
         """Warn once if all values are whole numbers, but the bins lack ``integers=True``.
 
-        Also warn if a grid clips all numbers of a column, which may be another column.
+        Also warn if many numbers are clipped, or if a grid clips all numbers of a column, which may
+        be another column.
 
         Parameters
         ----------
@@ -710,6 +712,10 @@ class Domain(Uncached, tag="domain"):
             text = f"{name} clipped all numbers of a column, which are outside of {clipped[0]}. "
             text += "Pass the columns in the order of Domain.grid."
             warnings.warn(text, UserWarning, stacklevel=5)
+            return
+        for bins, x in self._binned(columns):
+            if bins.clip:
+                warn_of_clipped(bins._n_clipped(x), len(x), bins.shown_bounds, name)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
         """Return a list of pairs of a BinList and a column's values.

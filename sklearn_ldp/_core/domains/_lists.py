@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
 from ..common.locks import cached_property
+from ..common.privacy import warn_once
 from ..common.state import Uncached
 from ..common.text import number_texts
 from .values import (
@@ -38,7 +39,8 @@ from .values import (
 
 _MOST_NUMBERED = 10**8  # maximum number of categories 0, 1, .., because the list is in memory
 _NARROW = 1000  # maximum range for the warning of whole numbers
-_TELLING_USERS = 50  # minimum number of users for this warning
+_TELLING_USERS = 50  # minimum number of users for warnings about their numbers
+_MANY_CLIPPED = 0.05  # the share of clipped numbers above which a warning is given; by hand
 _MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
 
@@ -549,6 +551,18 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "
         f"because errors of clients are logged. {remedy}",
     )
+
+
+def warn_of_clipped(n_clipped: int, n_rows: int, bounds: str, name: str) -> None:
+    """Warn once if a large share of many users' numbers was clipped to the bounds.
+
+    Only methods that receive the raw numbers of all users call this function, and never a client,
+    because the warning would reveal the number of a single user.
+    """
+    if n_rows >= _TELLING_USERS and n_clipped > _MANY_CLIPPED * n_rows:
+        text = f"{name} clipped more than {100 * _MANY_CLIPPED:g} % of the numbers to the bounds "
+        text += f"{bounds}, so means and outer quantiles are wrong. Declare wider bounds."
+        warn_once(text, UserWarning, f"{name} clipped numbers to {bounds}")
 
 
 def _inner_edges(

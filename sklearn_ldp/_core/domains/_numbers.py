@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..common.text import number_texts
 from ._domain import UnlistedDomain
-from ._lists import checked_bounds, refuse_missing, refuse_outside
+from ._lists import checked_bounds, refuse_missing, refuse_outside, warn_of_clipped
 from .canonical import list_digest
 from .values import is_missing
 
@@ -66,6 +67,10 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
             return None
         numbers = _as_floats(columns[0], type(self).__name__, True)
         return int(np.count_nonzero((numbers < self.bounds[0]) | (numbers > self.bounds[1])))
+
+    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+        bounds = " to ".join(number_texts(self.bounds))
+        warn_of_clipped(self._n_clipped(columns) or 0, len(columns[0]), bounds, name)
 
     def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
