@@ -1,5 +1,7 @@
 """Missing values: one category of its own if it is declared, otherwise refused with a remedy."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,14 +12,19 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_ldp import (
     GRR,
+    OLH,
     OUE,
     ColumnOracle,
     Consistent,
     Domain,
     EmpiricalBayes,
+    KeyValueOracle,
     LatentClasses,
+    LocalMean,
     MarginalOracle,
     NormSub,
+    RangeOracle,
+    StringOracle,
     load_estimate,
 )
 from sklearn_ldp.inference import EstimateDifference
@@ -119,6 +126,42 @@ def test_a_survey_with_missing_answers():
         assert rows["sex"].isna().mean() == pytest.approx(1 / 3, abs=0.1)
     columns = PrivatizedColumns(4.0, domains=domains, random_state=0).fit(people)
     assert columns.get_feature_names_out()[[2, -1]].tolist() == ["sex_None", "age_None"]
+
+
+BINS = Domain.bins(4, bounds=(0, 8))
+CATEGORY = r"Declare such a category \(None in a list, missing=True in Domain.bins\).*Client"
+HINTS = [
+    (GRR(1.0, categories=["a", "b"]), None, CATEGORY),
+    (GRR(1.0, categories=["a", "b"]), np.nan, CATEGORY),
+    (OUE(1.0, categories=BINS), np.nan, CATEGORY),
+    (RangeOracle(1.0, categories=BINS), np.nan, CATEGORY),
+    (OLH(1.0, categories="open", hash_family="mixing"), np.nan, CATEGORY),
+    (
+        LocalMean(1.0, bounds=(0, 8)),
+        np.nan,
+        r"Use RangeOracle.*missing=True.*answered\(\), or",
+    ),
+    (StringOracle(4.0, alphabet="ab", max_length=2, n_found=2), None, 'Set missing="report" so'),
+    (KeyValueOracle(1.0, categories=["a", "b"]), {"a": np.nan}, "Leave the item out"),
+]
+
+
+@pytest.mark.parametrize(("oracle", "value", "hint"), HINTS, ids=lambda value: str(value)[:12])
+def test_a_missing_value_names_a_remedy_that_the_class_has(oracle, value, hint):
+    with pytest.raises(ValueError, match=hint) as info:
+        oracle.privatize([value])
+    set_by = 'et missing="report"' in str(info.value)
+    assert set_by <= ("missing" in oracle.get_params())
+
+
+@pytest.mark.parametrize(
+    "oracle", [hint[0] for hint in HINTS[1:-2]], ids=lambda o: type(o).__name__
+)
+@pytest.mark.parametrize("number", [np.inf, -np.inf])
+def test_infinity_is_not_called_missing(oracle, number):
+    with pytest.raises(ValueError, match="infinite number|outside of the bounds") as info:
+        oracle.privatize([0.5, number])
+    assert not re.search("missing|NaN", str(info.value))
 
 
 LEARNERS = [

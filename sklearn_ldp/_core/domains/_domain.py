@@ -1122,7 +1122,8 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             elif self.is_stood_in:
                 strings[user] = self.stand_in
             elif is_missing(value):
-                refuse_missing(name, is_listed=False)
+                remedy = 'Set missing="report" so that clients send a default value'
+                refuse_missing(name, remedy=remedy)
             else:
                 self._refuse("a value that is not a string, is empty or contains NUL,", name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)

@@ -271,7 +271,12 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
     def _places(self, rows: ItemRows, name: str) -> np.ndarray:
         low, high = self.bounds
         numbers = np.asarray(rows.numbers, dtype=float)
-        outside = np.flatnonzero(~((low <= numbers) & (numbers <= high)))
+        if np.isnan(numbers).any():
+            raise ValueError(
+                f"{name} got a missing number (NaN) of an item. Leave the item out of the user's "
+                "mapping."
+            )
+        outside = np.flatnonzero((numbers < low) | (numbers > high))
         if outside.size:
             user = int(np.searchsorted(np.cumsum(rows.lengths), outside[0], side="right"))
             refuse_outside(float(numbers[outside[0]]), user, name, low, high)

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from itertools import pairwise, repeat
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -777,17 +777,17 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     return array
 
 
-_NAN = "NaN (or another missing value)"
+_DECLARED = (
+    "Declare such a category (None in a list, missing=True in Domain.bins), or use the clients "
+    'RepeatedClient or SurveyClient with missing="report", which send a default value'
+)
 
 
-def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: bool = True) -> None:
-    remedy = 'Set missing="report" so that clients send a default value'
-    if is_listed:
-        remedy += ", or declare a category (None in a list, missing=True in Domain.bins)"
+def refuse_missing(name: str, where: str = "", remedy: str = _DECLARED) -> NoReturn:
     raise ValueError(
-        f"Input X contains {problem}{where}, and {name} has no category for missing answers. "
-        f"{remedy}. Do not drop these users, because the absence of a report reveals a missing "
-        "answer."
+        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        f"missing answers. {remedy}. Do not drop these users, because the absence of a report "
+        "reveals a missing answer."
     )
 
 
@@ -798,8 +798,14 @@ _NO_LISTS = (
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        refuse_missing(name, problem="NaN or infinity")
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if np.isnan(values).any():
+        refuse_missing(name)
+    raise ValueError(
+        f"Input X contains an infinite number, but {name} accepts only finite numbers. Replace it "
+        "by a finite number or by a category."
+    )
 
 
 class UnknownValueError(ValueError):

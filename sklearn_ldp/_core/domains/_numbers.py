@@ -12,6 +12,11 @@ from ._lists import checked_bounds, refuse_missing, refuse_outside, warn_of_clip
 from .canonical import list_digest
 from .values import is_missing
 
+_BINS = (
+    "Use RangeOracle(categories=Domain.bins(.., missing=True)) and the mean of its "
+    'estimate.answered(), or set missing="report", so that clients send the middle of the bounds'
+)
+
 
 class NumberDomain(UnlistedDomain, tag="number-domain"):
     """The domain of numbers between two bounds.
@@ -84,7 +89,7 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
         if self.is_stood_in:
             numbers = np.where((low <= numbers) & (numbers <= high), numbers, self.stand_in)
         if np.isnan(numbers).any():
-            refuse_missing(name, is_listed=False)
+            refuse_missing(name, remedy=_BINS)
         outside = np.flatnonzero((numbers < low) | (numbers > high))
         if outside.size:
             row = int(outside[0])
