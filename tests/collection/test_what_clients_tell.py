@@ -6,6 +6,7 @@ import os
 import traceback
 import unicodedata
 import warnings
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -86,6 +87,24 @@ def test_records_of_no_kind_are_not_shown(record, tmp_path):
         text = shown(ask, record)
         assert "SECRET" not in text
         assert "7777777" not in text
+
+
+def test_a_record_has_no_other_columns(tmp_path):
+    """A misspelt or superfluous column is a mistake of the program, on every device alike."""
+    for missing in ("error", "report"):
+        forever = repeated(tmp_path / f"a {missing}", SURVEY, missing=missing)
+        once = SurveyClient(SURVEY, tmp_path / f"b {missing}", question="test", missing=missing)
+        asks = (partial(forever.report, collection_round="may"), once.report, once.renew)
+        for ask in asks:
+            for record in ({"sex": "F", "age": 1, "SECRET": 7_777_777}, {"Sex": "F", "age": 1}):
+                text = shown(ask, record)
+                assert "column that is not in the survey" in text
+                assert "Pass only answers for 'sex', 'age'." in text
+                assert "SECRET" not in text
+                assert "7777777" not in text
+        assert (forever.history, once.n_reports) == ({}, 0)
+        once.report(pd.Series({"sex": "F", "age": 1}))  # negative controls
+        once.report({once.column: {"sex": "F", "age": 1}[once.column]})
 
 
 ORACLES = [

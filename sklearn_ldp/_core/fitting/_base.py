@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +51,8 @@ _SEARCH_ADVICE = (
 _LARGEST_ERROR = 0.5  # twice this error is the whole range; one user at epsilon 1 has 0.96
 # Outside of the oracles, so that copies and pickles of an oracle do not contain it.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
+# For each oracle, the arrays of reports that it has counted and that are still in memory.
+_COUNTED: WeakKeyDictionary[BaseCollector[Any], Any] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 
@@ -314,6 +316,8 @@ class BaseCollector(
             batch = batch._replace(after=replace(batch.after, is_of_fit=True))
             with lock_of(self):
                 self._set_collected(batch, is_first=True)
+        _COUNTED.pop(self, None)
+        self._note_reports(X)
         return self
 
     def partial_fit(
@@ -350,6 +354,7 @@ class BaseCollector(
             As for `fit`. The oracle is then unchanged.
         """
         X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
+        self._note_reports(X)
         return self._add(lambda state: self._draw(state, X, sample_weight), X)
 
     def aggregate(self, reports: ArrayLike) -> Self:
@@ -365,9 +370,10 @@ class BaseCollector(
         difference, and otherwise warn once. Other oracles, such as GRR, cannot detect another
         epsilon, because their reports support the same number of categories for any epsilon.
 
-        No oracle detects that clients used another order of the categories, or that an array was
-        added before. Files and an :class:`~sklearn_ldp.collection.Aggregator` count each batch
-        once.
+        No oracle detects that plain arrays were made with another order of the categories. An
+        oracle warns once if it gets the same array object twice, or reports of several rounds. It
+        does not detect a copy. Files and an :class:`~sklearn_ldp.collection.Aggregator` count each
+        batch once.
 
         Parameters
         ----------
@@ -385,6 +391,7 @@ class BaseCollector(
             If a report cannot come from this oracle, or if another protocol is attached to the
             reports. Then none of the reports is added.
         """
+        self._note_reports(reports)
         return self._add(
             lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs))
         )
@@ -800,6 +807,17 @@ class BaseCollector(
                 f"{self.epsilon!r}."
             )
         return mechanism
+
+    def _note_reports(self, reports: Any) -> None:
+        """Warn once if this oracle has already counted the same array of reports."""
+        if not isinstance(reports, Reports):
+            return
+        counted = _COUNTED.setdefault(self, WeakValueDictionary())
+        if counted.get(id(reports)) is reports:
+            text = f"{self._name} got the same array of reports again, so its users count twice. "
+            text += "Pass each array once, or use an Aggregator, which counts each batch once."
+            warn_once(text, UserWarning, f"{self._name}: the same reports")
+        counted[id(reports)] = reports
 
     def _started(self, X: Any = None) -> Collected:
         """Return a collection without reports, with the current parameters of the oracle.
