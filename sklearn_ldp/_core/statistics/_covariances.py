@@ -310,10 +310,13 @@ def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> N
             "categories. Collect reports about these categories first."
         )
     if not estimate.is_raw:
+        is_known = estimate.as_raw().is_raw
+        raw = (
+            "its raw estimate, estimate.as_raw()" if is_known else "the raw estimate of the oracle"
+        )
         raise ValueError(
             f"No {statement} is available after {' and '.join(estimate.postprocessors)}, because "
-            "post-processing biases the estimate. Use the raw estimate that the oracle returned "
-            f"(oracle.estimate_){other}."
+            f"post-processing biases the estimate. Use {raw}{other}."
         )
     if estimate.noise is None:
         raise ValueError(
