@@ -310,10 +310,9 @@ def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> N
             "categories. Collect reports about these categories first."
         )
     if not estimate.is_raw:
-        is_known = estimate.as_raw().is_raw
-        raw = (
-            "its raw estimate, estimate.as_raw()" if is_known else "the raw estimate of the oracle"
-        )
+        raw = "the raw estimate of the oracle"
+        if estimate.as_raw().is_raw:
+            raw = "its raw estimate, estimate.as_raw()"
         raise ValueError(
             f"No {statement} is available after {' and '.join(estimate.postprocessors)}, because "
             f"post-processing biases the estimate. Use {raw}{other}."

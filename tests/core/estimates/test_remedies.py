@@ -57,9 +57,9 @@ REMEDIES = {  # the failing call, the named remedy, and the remedy itself
         lambda: NUMBERS.estimate_.answer([10]),
     ),
     "a name of queries in answer": (
-        lambda: answered(NormSub()).answer("mean"),
+        lambda: RAW.answered().answer("mean"),
         MEAN,
-        lambda: answered(NormSub()).answer(mean()),
+        lambda: RAW.answered().answer(mean()),
     ),
     "a name of queries in an interval": (
         lambda: RAW.answered().confidence_interval(queries="mean"),
