@@ -57,7 +57,8 @@ class RepeatedClient(BaseClient):
         rounds.
     max_epsilon : float, default=None
         Maximum total budget of all values. If a new value would exceed it, the client raises an
-        error and sends nothing. If None, there is no maximum. You may change it later.
+        error and sends nothing. Report an earlier value in such a round, because a missing report
+        reveals the new value. If None, there is no maximum. You may change it later.
     fixed_part : bool, default=False
         Whether the client uses the same hash function for all values of the user. Then only hash
         values spend epsilon, so the user spends at most `hash_range_` times `epsilon_forever`. Use

@@ -275,7 +275,8 @@ class Domain(Uncached, tag="domain"):
             tables of estimates mark the first and the last bin, and state that means are means of
             clipped values. Therefore set it on the server as well, although the clients clip the
             numbers. The oracle's `fit` and `partial_fit` store the number of clipped rows in
-            ``n_clipped_``. Do not publish this exact number.
+            ``n_clipped_``, and warn if it exceeds 5 % of at least 50 rows. Do not publish this
+            exact number.
         labels : sequence of n_bins strings, default=None
             Names of the bins. If None, the names show the edges, such as "[18, 40)". If you pass
             names, clients and servers must also agree on the edges.
