@@ -573,7 +573,7 @@ def test_one_array_that_is_counted_twice_is_warned_of(oracle):
         lambda: clone(oracle).set_params(input="reports").fit(reports).partial_fit(reports),
     ):
         privacy._given.clear()
-        with pytest.warns(UserWarning, match="got the same array of reports again.*Aggregator"):
+        with pytest.warns(UserWarning, match="has counted an array of reports again.*Aggregator"):
             assert count().n_samples_seen_ == 20
     server = clone(oracle).set_params(input="reports").fit(reports)
     server.fit(reports).aggregate(oracle.privatize([0, 1] * 5))  # negative controls

@@ -361,8 +361,9 @@ class BaseCollector(
             As for `fit`. The oracle is then unchanged.
         """
         X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
+        self._add(lambda state: self._draw(state, X, sample_weight), X)
         self._note_reports(X)
-        return self._add(lambda state: self._draw(state, X, sample_weight), X)
+        return self
 
     def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection.
@@ -398,10 +399,9 @@ class BaseCollector(
             If a report cannot come from this oracle, or if another protocol is attached to the
             reports. Then none of the reports is added.
         """
+        self._add(lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs)))
         self._note_reports(reports)
-        return self._add(
-            lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs))
-        )
+        return self
 
     def merge(self, other: BaseCollector[Any]) -> Self:
         """Add the reports that another oracle has counted, for example on another server.
@@ -825,12 +825,12 @@ class BaseCollector(
         return without_values(lambda: encode_columns(domain, columns, name))
 
     def _note_reports(self, reports: Any) -> None:
-        """Warn once if this oracle has already counted the same array of reports."""
+        """Warn once if this oracle has counted the same array of reports before."""
         if not isinstance(reports, Reports):
             return
         counted = _COUNTED.setdefault(self, WeakValueDictionary())
         if counted.get(id(reports)) is reports:
-            text = f"{self._name} got the same array of reports again, so its users count twice. "
+            text = f"{self._name} has counted an array of reports again, so its users count twice. "
             text += "Pass each array once, or use an Aggregator, which counts each batch once."
             warn_once(text, UserWarning, f"{self._name}: the same reports")
         counted[id(reports)] = reports
