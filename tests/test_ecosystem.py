@@ -109,7 +109,7 @@ def test_what_has_still_to_be_read_or_made(categories):
 
 def test_missing_values_get_a_sentence_and_no_essay():
     for values in (np.array([1.0, np.nan, 2.0]), ["a", None], pd.Series([1, None])):
-        with pytest.raises(ValueError, match="declare a category ") as e:
+        with pytest.raises(ValueError, match="Declare such a category ") as e:
             GRR(random_state=0).fit(values)
         assert "HistGradientBoosting" not in str(e.value)
 

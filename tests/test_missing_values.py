@@ -1,22 +1,30 @@
 """Missing values: one category of its own if it is declared, otherwise refused with a remedy."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_ldp import (
     GRR,
+    OLH,
     OUE,
     ColumnOracle,
     Consistent,
     Domain,
     EmpiricalBayes,
+    KeyValueOracle,
     LatentClasses,
+    LocalMean,
     MarginalOracle,
     NormSub,
+    RangeOracle,
+    StringOracle,
     load_estimate,
 )
 from sklearn_ldp.inference import EstimateDifference
@@ -120,6 +128,42 @@ def test_a_survey_with_missing_answers():
     assert columns.get_feature_names_out()[[2, -1]].tolist() == ["sex_None", "age_None"]
 
 
+BINS = Domain.bins(4, bounds=(0, 8))
+CATEGORY = r"Declare such a category \(None in a list, missing=True in Domain.bins\).*Client"
+HINTS = [
+    (GRR(1.0, categories=["a", "b"]), None, CATEGORY),
+    (GRR(1.0, categories=["a", "b"]), np.nan, CATEGORY),
+    (OUE(1.0, categories=BINS), np.nan, CATEGORY),
+    (RangeOracle(1.0, categories=BINS), np.nan, CATEGORY),
+    (OLH(1.0, categories="open", hash_family="mixing"), np.nan, CATEGORY),
+    (
+        LocalMean(1.0, bounds=(0, 8)),
+        np.nan,
+        r"Use RangeOracle.*missing=True.*answered\(\), or",
+    ),
+    (StringOracle(4.0, alphabet="ab", max_length=2, n_found=2), None, 'Set missing="report" so'),
+    (KeyValueOracle(1.0, categories=["a", "b"]), {"a": np.nan}, "Leave the item out"),
+]
+
+
+@pytest.mark.parametrize(("oracle", "value", "hint"), HINTS, ids=lambda value: str(value)[:12])
+def test_a_missing_value_names_a_remedy_that_the_class_has(oracle, value, hint):
+    with pytest.raises(ValueError, match=hint) as info:
+        oracle.privatize([value])
+    set_by = 'et missing="report"' in str(info.value)
+    assert set_by <= ("missing" in oracle.get_params())
+
+
+@pytest.mark.parametrize(
+    "oracle", [hint[0] for hint in HINTS[1:-2]], ids=lambda o: type(o).__name__
+)
+@pytest.mark.parametrize("number", [np.inf, -np.inf])
+def test_infinity_is_not_called_missing(oracle, number):
+    with pytest.raises(ValueError, match="infinite number|outside of the bounds") as info:
+        oracle.privatize([0.5, number])
+    assert not re.search("missing|NaN", str(info.value))
+
+
 LEARNERS = [
     lambda **options: LabelDPClassifier(LogisticRegression(), **options),
     lambda **options: LDPNaiveBayes(random_state=0, **options),
@@ -149,6 +193,7 @@ def test_an_unknown_label_names_the_parameter_classes(make):
 
 # -- one column with missing answers, in a frame of several ----------------------------------------
 PLANS = {"plan": ["free", "pro", None]}
+AUTO = {**PLANS, "size": "auto", "visits": "auto"}
 SIZES = pd.CategoricalDtype(["S", "M", "L"], ordered=True)
 PEOPLE = pd.DataFrame(
     {
@@ -163,11 +208,11 @@ PEOPLE = pd.DataFrame(
 @pytest.mark.parametrize("container", [lambda frame: frame, pa.Table.from_pandas])
 @pytest.mark.parametrize(
     "others",
-    [{}, {"size": "auto"}, {"size": SIZES, "visits": "auto"}, {"visits": 3}],
-    ids=["no other", "auto", "a dtype", "a number"],
+    [{"visits": "auto", "size": "auto"}, {"size": SIZES, "visits": "auto"}],
+    ids=["auto", "a dtype"],
 )
-def test_domains_may_name_some_columns(survey, container, others):
-    """The others have the levels that they declare, or the values that occur."""
+def test_columns_may_be_auto(survey, container, others):
+    """They have the levels that they declare, or the values that occur."""
     fitted = survey(4.0, domains={**PLANS, **others}, random_state=0).fit(container(PEOPLE))
     columns = fitted.protocol().domain.columns
     assert set(columns) == set(PEOPLE)
@@ -182,22 +227,22 @@ def test_domains_may_name_some_columns(survey, container, others):
 
 def test_learned_columns_are_warned_of_by_name():
     for model, y in (
-        (ColumnOracle(2.0, domains=PLANS), None),
-        (PrivatizedColumns(2.0, domains=PLANS), None),
-        (LDPNaiveBayes(2.0, domains=PLANS, classes=[0, 1]), [0, 1] * 50),
+        (ColumnOracle(2.0, domains=AUTO), None),
+        (PrivatizedColumns(2.0, domains=AUTO), None),
+        (LDPNaiveBayes(2.0, domains=AUTO, classes=[0, 1]), [0, 1] * 50),
     ):
         with pytest.warns(
             PrivacyWarning, match=r"learns the domain of columns 'visits' from the raw val"
         ):
             model.fit(PEOPLE, y)
-        declared = model.set_params(domains={**PLANS, "visits": 3})
+        declared = model.set_params(domains={**AUTO, "visits": 3})
         declared.fit(PEOPLE, y)  # levels that a column declares are no secret: warnings are errors
 
 
 @pytest.mark.parametrize("survey", [ColumnOracle, MarginalOracle, PrivatizedColumns])
 def test_a_column_of_ids_is_named_with_the_remedy(survey):
     """Without a domain, fit would estimate the frequency of each id."""
-    domains = {**PLANS, "paid": [False, True]}
+    domains = {**PLANS, "paid": [False, True], "user_id": "auto"}
     people = PEOPLE[["plan"]].loc[np.repeat(PEOPLE.index, 4)].reset_index(drop=True)
     people["paid"] = people["plan"] == "pro"
     people["user_id"] = [f"u{i}" for i in range(len(people))]
@@ -207,9 +252,32 @@ def test_a_column_of_ids_is_named_with_the_remedy(survey):
         pytest.warns(PrivacyWarning, match="'user_id' from the raw .* leave out the other columns"),
     ):
         survey(2.0, domains=domains).fit(people)
-    with pytest.raises(ValueError, match=r"without a domain.*as in X\[\['plan', 'paid'\]\]"):
-        survey(2.0, domains=domains).privatize(people)
-    survey(2.0, domains=domains).privatize(people[["plan", "paid"]])  # the negative control
+
+
+@pytest.mark.parametrize("random_state", [None, 0])
+@pytest.mark.parametrize(
+    "model",
+    [
+        ColumnOracle(2.0, domains=PLANS),
+        MarginalOracle(2.0, domains={**PLANS, "visits": 3}),
+        ColumnOracle(2.0, domains={**PLANS, "visits": "auto"}, strategy="split-budget"),
+        PrivatizedColumns(2.0, domains=PLANS),
+        LDPNaiveBayes(2.0, domains=PLANS, classes=[0, 1]),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore:.*learns the domain of columns 'visits'")
+def test_a_column_without_a_domain_is_refused(model, random_state):
+    """In simulations as on clients: no user answers a question that is not declared."""
+    model = clone(model).set_params(random_state=random_state)
+    message = r"column ('\w+', which has no|without a) domain.*X\[\['plan'.*or declare the other"
+    with pytest.raises(ValueError, match=message):
+        model.fit(PEOPLE, [0, 1] * 50)
+    assert not hasattr(model, "n_features_in_")
+    if hasattr(model, "privatize"):
+        with pytest.raises(ValueError, match="domain"):
+            clone(model).set_params(random_state=None).privatize(PEOPLE)
+    model.fit(PEOPLE[list(model.domains)], [0, 1] * 50)  # the negative control
 
 
 def test_clients_declare_every_column():
@@ -223,7 +291,7 @@ def test_clients_declare_every_column():
     with pytest.raises(
         ValueError, match="has a domain for the column 'age', but X has no such column"
     ):
-        ColumnOracle(2.0, domains={"age": "auto"}, random_state=0).fit(PEOPLE)
+        ColumnOracle(2.0, domains={"age": "auto"}, random_state=0).fit(PEOPLE[["plan"]])
     with pytest.raises(ValueError, match="needs domains= to be a mapping"):
         ColumnOracle(2.0, domains={}).fit(PEOPLE)
     rows = PEOPLE[["size", "visits"]].to_numpy(dtype=object)  # columns without names
@@ -242,7 +310,7 @@ NAMED = [
 @pytest.mark.parametrize(("domain", "name"), NAMED, ids=["default", "added", "given"])
 def test_a_missing_answer_has_one_name(domain, name, tmp_path):
     assert domain.categories.tolist() == ["free", "pro", None]
-    raw = ColumnOracle(4.0, domains={"plan": domain}, random_state=0).fit_transform(PEOPLE)
+    raw = ColumnOracle(4.0, domains={**AUTO, "plan": domain}, random_state=0).fit_transform(PEOPLE)
     raw.save(tmp_path / "set.npz")
     for estimates in (raw, NormSub().fit_transform(raw), load_estimate(tmp_path / "set.npz")):
         estimate = estimates["plan"]
@@ -255,12 +323,18 @@ def test_a_missing_answer_has_one_name(domain, name, tmp_path):
         assert [row["category"] for row in estimate.describe()["rows"]] == ["free", "pro", name]
         shown = estimate.plot().categories
         assert name in list(shown)
-    tables = MarginalOracle(4.0, domains={"plan": domain}, random_state=0).fit_transform(PEOPLE)
+    tables = MarginalOracle(4.0, domains={**AUTO, "plan": domain}, random_state=0).fit_transform(
+        PEOPLE
+    )
     assert tables.crosstab("plan", "size").index.tolist() == ["free", "pro", name]
     assert (name, "L") in tables["plan", "size"].summary()["category"].tolist()
     display = ContingencyDisplay.from_estimate(tables, "plan", "size")
     assert display.categories[0] == ["free", "pro", name]
-    later = ColumnOracle(4.0, domains={"plan": domain}, random_state=1).fit(PEOPLE[:90]).estimate_
+    later = (
+        ColumnOracle(4.0, domains={**AUTO, "plan": domain}, random_state=1)
+        .fit(PEOPLE[:90])
+        .estimate_
+    )
     change = EstimateDifference(raw["plan"], later["plan"])
     assert change.to_frame().index.tolist() == ["free", "pro", name]
 

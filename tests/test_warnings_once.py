@@ -19,12 +19,14 @@ from sklearn_ldp import (
     OLH,
     Base,
     ColumnOracle,
+    Domain,
     FrequencyEstimate,
     LocalMean,
     MarginalOracle,
     NormSub,
     Power,
     PrivacyWarning,
+    RangeOracle,
     SyntheticSearch,
     best_oracle,
 )
@@ -207,7 +209,7 @@ def test_what_is_learnt_from_real_people_is_warned_of(fit, what):
     OLH().fit(pd.Series(list("abab"), dtype="category"))  # whose levels are declared
 
 
-def test_a_budget_that_protects_nobody_is_said_once():
+def test_each_class_warns_once_of_a_budget_that_protects_nobody():
     def collect(epsilon, random_state=None):
         OLH(epsilon, categories=2, random_state=random_state).fit(PEOPLE[:, 0])
         if random_state is None:  # a seed is another warning
@@ -218,8 +220,10 @@ def test_a_budget_that_protects_nobody_is_said_once():
 
     assert not privacy_warnings(lambda: collect(20.0))
     assert not privacy_warnings(lambda: collect(21.0, 0))  # a simulation
-    (message,) = privacy_warnings(lambda: (collect(21.0), collect(30.0)))
-    assert "OLH with epsilon=21 protects no user" in message
+    messages = privacy_warnings(lambda: (collect(21.0), collect(30.0)))
+    warned = [message.partition(" protects no user")[0] for message in messages]
+    names = ["OLH", "GRR", "LabelDPClassifier", "PrivatizedColumns"]
+    assert warned == [f"{name} with epsilon=21" for name in names]
 
 
 @pytest.mark.parametrize(
@@ -308,3 +312,31 @@ def test_candidates_that_nobody_has_named_are_silent():
     SyntheticSearch(n_repeats=2, random_state=0).fit(few)  # a warning is an error
     with pytest.warns(UserWarning, match="Power found no power law"):
         SyntheticSearch([Base(), Power()], n_repeats=2, random_state=0).fit(few)
+
+
+# -- clipped numbers -------------------------------------------------------------------------------
+BINS = Domain.bins(4, bounds=(0, 80), clip=True)
+CLIPPING = [
+    GRR(1.0, categories=BINS),
+    RangeOracle(1.0, categories=BINS),
+    LocalMean(1.0, bounds=(0, 80), clip=True),
+    ColumnOracle(1.0, domains={"age": BINS}),
+]
+
+
+def ages_of(oracle, n_clipped):
+    ages = np.repeat([0.5, 99.5], [100 - n_clipped, n_clipped])
+    return ages[:, None] if hasattr(oracle, "domains") else ages
+
+
+@pytest.mark.parametrize("oracle", CLIPPING, ids=repr)
+def test_many_clipped_numbers_are_warned_of_where_raw_values_are(oracle):
+    """Clients clip without a word, because the warning would tell of a single user."""
+    for few in (ages_of(oracle, 5), ages_of(oracle, 25)[-9:]):
+        clone(oracle).set_params(random_state=0).fit(few)
+    for batch in (ages_of(oracle, 25), ages_of(oracle, 25)[-1:]):
+        oracle.privatize(batch)
+    message = "clipped more than 5 % of the numbers to the bounds 0 to 80.*Declare wider bounds"
+    with pytest.warns(UserWarning, match=message) as given:
+        clone(oracle).set_params(random_state=0).fit(ages_of(oracle, 25))
+    assert not re.search("99|25", str(given[0].message))

@@ -1241,6 +1241,17 @@ def _is_count(k: object) -> bool:
     return isinstance(k, Integral) and not isinstance(k, bool) and int(k) >= 1
 
 
+#: The functions that return queries, with their arguments in an example.
+_FUNCTIONS = {
+    "between": "[(20, 30)]",
+    "full_domain": "",
+    "mean": "",
+    "prefixes": "",
+    "ranges": "10",
+    "top_k": "10",
+}
+
+
 def as_query_set(queries: Queries | None) -> QuerySet:
     """Convert an argument `queries` to a query set.
 
@@ -1282,10 +1293,13 @@ def as_query_set(queries: Queries | None) -> QuerySet:
         return _listed_categories(items)
     if sparse.issparse(items) or is_list or hasattr(items, "__array__"):
         return query_matrix(items)
+    remedy = "one of these"
+    if isinstance(queries, str) and queries in _FUNCTIONS:
+        remedy = f"{queries}({_FUNCTIONS[queries]}) from sklearn_ldp.queries, without quotes"
     raise TypeError(
         "Queries must be an object from sklearn_ldp.queries, a list of categories or of such "
         'objects, a mapping such as {"north": ["a", "b"]}, or a matrix of shape (n_queries, '
-        f"n_categories), got {type(queries).__name__}. Pass one of these."
+        f"n_categories), got {type(queries).__name__}. Pass {remedy}."
     )
 
 

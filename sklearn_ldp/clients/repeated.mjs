@@ -69,7 +69,7 @@ export function repeated(storage, question) {
     if (!values.includes(digest)) {
       if (values.length >= (memo.most_values ?? Infinity)) {
         throw new RangeError(
-          "This value is new, and would spend more than max_epsilon, so nothing is reported: leave this round out.",
+          "This value is new, and would spend more than max_epsilon, so nothing is reported: report an earlier value, because a missing report reveals the new one.",
         );
       }
       first = [...first, rounds.length];

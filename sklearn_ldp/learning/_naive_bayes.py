@@ -65,9 +65,9 @@ class LDPNaiveBayes(ReadsColumns, ClassifierMixin, BaseEstimator):
         The public domain of each feature, as an argument of :class:`~sklearn_ldp.Domain`, such as
         ``Domain.bins([20, 40, 60])`` for a number. Few, coarse and carefully chosen categories
         improve the model more than any other choice. "auto", for all features or for a feature in
-        the mapping, uses the levels that a column of a data frame declares. Features without an
-        entry in the mapping are "auto". Without declared levels, `fit` learns categories, or ten
-        bins of a number, from the raw values, which is for simulations only.
+        the mapping, uses the levels that a column of a data frame declares. Without declared
+        levels, `fit` learns categories, or ten bins of a number, from the raw values, which is for
+        simulations only. A data frame must have no features without an entry in the mapping.
     classes : array-like of shape (n_classes,), default=None
         All possible labels. If None, `fit` learns the classes from the labels, which is for
         simulations.

@@ -22,7 +22,7 @@ from .._core.common.docs import Documented
 from .._core.common.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
 from .._core.common.random import RandomState
 from .._core.common.typing import Values
-from .._core.domains import RecordDomain
+from .._core.domains import RecordDomain, codes_on_client
 from .._core.domains.values import column_names, read_once
 from .._core.fitting import Budget
 from .._core.mechanisms import CoinStreams, Protocol, privatize
@@ -106,9 +106,9 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
     domains : "auto" or mapping of str to categories, default="auto"
         The public domain of each column, as an argument of :class:`~sklearn_ldp.Domain`. "auto",
         for all columns or for a column in the mapping, uses the levels that a column of a data
-        frame declares (categorical dtypes). Columns of the data frame without an entry in the
-        mapping are "auto". Without declared levels, `fit` learns a domain from the raw values,
-        which leaks the values that occur and is for simulations only.
+        frame declares (categorical dtypes). Without declared levels, `fit` learns a domain from
+        the raw values, which leaks the values that occur and is for simulations only. A data frame
+        must have no columns without an entry in the mapping.
     oracle : "best", oracle or mapping of str to oracle, default="best"
         The oracle of each column, as for :class:`~sklearn_ldp.ColumnOracle`. "best" is the oracle
         with the minimum total variance of the indicators.
@@ -454,6 +454,8 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """
         if self.input == "reports":  # reports have the protocol of ColumnOracle
             return replace(protocol, name=ColumnOracle.__name__).check(X)
+        if self.random_state is None:  # the users are real
+            return codes_on_client(protocol.domain, X, self._name)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:

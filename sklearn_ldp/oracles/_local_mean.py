@@ -209,8 +209,9 @@ class LocalMean(OneColumn, Reported, BaseCollector[MeanEstimate], tag="local-mea
     clip : bool, default=False
         If True, the client replaces a number outside of the bounds by the nearest bound. The result
         is then the mean of the clipped numbers; the page that `report` writes states this. `fit`
-        and `partial_fit` store the exact count of such numbers in ``n_clipped_``: do not publish
-        it. If False, a number outside of the bounds raises an error.
+        and `partial_fit` store the exact count of such numbers in ``n_clipped_``, and warn if it
+        exceeds 5 % of at least 50 numbers. Do not publish the count. If False, a number outside of
+        the bounds raises an error.
     worst_case : float, default=1.1
         A number of at least 1. The largest variance of a report over all numbers is at most
         `worst_case` times its minimum. With 1 the variance is nearly the same for all numbers. With

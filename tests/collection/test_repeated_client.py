@@ -4,6 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pickle
 import stat
 from contextlib import contextmanager
 
@@ -27,13 +28,14 @@ from sklearn_ldp import (
     StringOracle,
 )
 from sklearn_ldp._core.aggregation import checkpoints
+from sklearn_ldp._core.common import privacy
 from sklearn_ldp._core.common.files import replacing
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp.collection import CheckpointError, RepeatedClient, SurveyClient
 
 BROWSERS = ["chrome", "edge", "firefox", "safari"]
 DOMAINS = {"sex": ["F", "M"], "age": 16, "state": 40}
-RECORD = {"sex": "F", "age": 3, "state": 7, "name": "nobody asks"}
+RECORD = {"sex": "F", "age": 3, "state": 7}
 
 
 def client_of(path, oracle=None, **options):
@@ -41,6 +43,11 @@ def client_of(path, oracle=None, **options):
     return RepeatedClient(
         oracle, path, **{"question": "browser", "epsilon_forever": 2.0, **options}
     )
+
+
+def without_rounds(reports):
+    """Rows whose rounds are unknown, so that one oracle counts them without a warning."""
+    return np.concatenate([*map(np.asarray, reports)])
 
 
 def survey(**parameters):
@@ -66,7 +73,7 @@ def test_reports_are_those_of_the_oracle(oracle, fixed_part, tmp_path):
     for i, report in enumerate(reports):
         assert (report.shape, report.dtype) == (once.shape, once.dtype)
         np.testing.assert_array_equal(again.report("safari", collection_round=str(i)), report)
-    assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 5
+    assert clone(oracle).aggregate(without_rounds(reports)).n_samples_seen_ == 5
     if fixed_part:
         assert len({int(report[0, 0]) for report in reports}) == 1
 
@@ -93,7 +100,8 @@ def test_a_value_beyond_the_limit_is_refused(tmp_path):
     for value in range(3):  # in floats three times 0.1 is above 0.3
         client.report(value, collection_round=str(value))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="nothing is reported or written. Skip this round"):
+    remedy = "Report an earlier value, which spends nothing, because a missing report reveals"
+    with pytest.raises(ValueError, match=f"nothing is reported or written. {remedy}"):
         client.report(3, collection_round="new")
     assert path.read_bytes() == before
     client.report(2, collection_round="new")
@@ -137,7 +145,7 @@ def test_values_that_are_on_no_list(tmp_path):
         words = ["a", "b", "a", ("c", 3)]
         reports = [client.report(v, collection_round=str(i)) for i, v in enumerate(words)]
         server = OLH(1.0, categories=["a", "b"], hash_family="mixing")
-        assert server.aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        assert server.aggregate(without_rounds(reports)).n_samples_seen_ == 4
         assert client.n_values <= 3
     joint = Domain.product([[0, 1], ["x", "y"]])
     client = client_of(tmp_path / "joint.json", GRR(1.0, categories=joint))
@@ -165,8 +173,8 @@ def test_users_of_a_survey(fixed_part, tmp_path):
         assert (first.shape, first.dtype) == (survey().privatize([["F", 3, 7]]).shape, np.int64)
         again = client_of(path, survey(), fixed_part=fixed_part)
         np.testing.assert_array_equal(again.report({}, collection_round="may"), first)
-        later = again.report({**RECORD, "name": "another"}, collection_round="june")
-        assert survey().aggregate(np.concatenate([first, later])).n_samples_seen_ == 2
+        later = again.report(RECORD, collection_round="june")
+        assert survey().aggregate(without_rounds([first, later])).n_samples_seen_ == 2
         assert (again.n_values, again.column) == (1, client.column)
         with pytest.raises(
             ValueError, match="got dict without this column. Pass the user's answers as a mapping"
@@ -198,7 +206,7 @@ def test_users_with_strings(fixed_part, tmp_path):
         np.testing.assert_array_equal(again.report("b", collection_round="3"), reports[3])
         assert again.column is None
         assert "column" not in repr(again)
-        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        assert clone(oracle).aggregate(without_rounds(reports)).n_samples_seen_ == 4
         if fixed_part:
             assert len({int(report[0, 1]) for report in reports}) == 1
         with pytest.raises(ValueError, match="the value is not shown, because"):
@@ -220,7 +228,7 @@ def test_users_with_numbers_in_many_bins(tmp_path):
         assert client.n_values == len(np.unique(mechanism.looked_at(codes, np.full(4, level))))
         again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
         np.testing.assert_array_equal(again.report(0.5, collection_round="3"), reports[3])
-        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        assert clone(oracle).aggregate(without_rounds(reports)).n_samples_seen_ == 4
         with pytest.raises(ValueError, match="not shown"):
             client.report(2.5, collection_round="new")
     assert len(levels) > 1
@@ -241,7 +249,7 @@ def test_users_with_places(tmp_path):
         assert client.n_values == len(np.unique(mechanism.looked_at(codes, np.full(4, level))))
         again = client_of(tmp_path / f"{i}.json", oracle, epsilon_forever=3)
         np.testing.assert_array_equal(again.report((0.5, 0.5), collection_round="3"), reports[3])
-        assert clone(oracle).aggregate(np.concatenate(reports)).n_samples_seen_ == 4
+        assert clone(oracle).aggregate(without_rounds(reports)).n_samples_seen_ == 4
         for outside in ((4.25, 0.5), (0.5,), "SECRET"):
             with pytest.raises(ValueError, match="not shown|columns") as error:
                 client.report(outside, collection_round="new")
@@ -527,3 +535,46 @@ def test_a_forgetful_client_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_ldp._core.aggregation._memo.replacing", forgetful)
     with pytest.raises(AssertionError, match=r"a report that is not in the file|has two reports"):
         kills(tmp_path, 2, n_reports=40)
+
+
+# -- several rounds of one user, and one array twice, on the server --------------------------------
+def test_reports_of_several_rounds_are_warned_of(tmp_path):
+    client = client_of(tmp_path / "memo.json", OLH(1.0, categories=BROWSERS), epsilon_forever=2.0)
+    weeks = [client.report("edge", collection_round=f"week {i}") for i in range(52)]
+    message = (
+        "counts reports of 2 rounds together, such as 'week 0' and 'week 1'.*shared_users=True"
+    )
+
+    def server():
+        return OLH(1.0, categories=BROWSERS)
+
+    for count in (
+        lambda: server().aggregate(weeks[0]).aggregate(weeks[1]),
+        lambda: server().aggregate(np.concatenate(weeks[:2])),
+        lambda: server().aggregate(pickle.loads(pickle.dumps(np.concatenate(weeks[:2])))),
+        lambda: server().set_params(input="reports").fit(weeks[0]).partial_fit(weeks[1]),
+        lambda: server().aggregate(weeks[0]).merge(server().aggregate(weeks[1])),
+    ):
+        privacy._given.clear()
+        with pytest.warns(UserWarning, match=message):
+            assert count().n_samples_seen_ == 2
+    privacy._given.clear()
+    with pytest.warns(UserWarning, match="counts reports of 52 rounds together"):
+        server().aggregate(np.concatenate(weeks))
+    others = [GRR(1.0, categories=2).protocol("may").privatize([1]) for _ in range(2)]
+    GRR(1.0, categories=2).aggregate(others[0]).aggregate(others[1])  # negative control: a round
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0, categories=2), OUE(1.0, categories=2)], ids=repr)
+def test_one_array_that_is_counted_twice_is_warned_of(oracle):
+    reports = oracle.privatize([0, 1] * 5)
+    for count in (
+        lambda: clone(oracle).aggregate(reports).aggregate(reports),
+        lambda: clone(oracle).set_params(input="reports").fit(reports).partial_fit(reports),
+    ):
+        privacy._given.clear()
+        with pytest.warns(UserWarning, match="has counted an array of reports again.*Aggregator"):
+            assert count().n_samples_seen_ == 20
+    server = clone(oracle).set_params(input="reports").fit(reports)
+    server.fit(reports).aggregate(oracle.privatize([0, 1] * 5))  # negative controls
+    assert clone(server).aggregate(reports).n_samples_seen_ == 10

@@ -85,7 +85,7 @@ def test_a_mapping_and_a_frame_are_the_same_and_a_rare_key_has_no_mean():
     ("X", "fault"),
     [
         ([{"a": 6}], "a number outside of the bounds -5 and 5 at position 0, which is not shown"),
-        ([{}, {"a": float("nan")}], "outside of the bounds -5 and 5 at position 1"),
+        ([{}, {"a": float("nan")}], r"a missing number \(NaN\) of an item. Leave the item out"),
         ([{"SECRET": 1}], "in the list of row 0, got an unknown category"),
         ([{"a": "SECRET"}], "an item whose value is not a number"),
         ([{"a": None}], "an item whose value is not a number"),

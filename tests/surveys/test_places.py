@@ -224,7 +224,7 @@ def test_columns_in_another_order_cause_a_warning():
     """If all numbers of a column are clipped; a few users outside of the bounds are no mistake."""
     grid = Domain.grid(EAST, Domain.bins(4, bounds=(46, 50), clip=True))
     oracle = RangeOracle(1.0, categories=grid)
-    places = np.column_stack([np.linspace(1.25, 9, 200), np.linspace(46.25, 49, 200)])
+    places = np.column_stack([np.linspace(1.25, 8.25, 200), np.linspace(46.25, 49, 200)])
     with pytest.warns(UserWarning, match="clipped all numbers .* of 0 to 8.* in the order of"):
         oracle.fit(places[:, :1] + [40.0, 0.25])
     assert oracle.fit(places).n_clipped_ > 0

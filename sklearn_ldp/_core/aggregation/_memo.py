@@ -107,6 +107,12 @@ class BaseClient:
                     f"{type(value).__name__} without this column. Pass the user's answers as a "
                     "mapping of column to value."
                 )
+            if not set(value.keys()) <= set(self._protocol.domain.columns):
+                raise ValueError(
+                    f"{self._name} got an answer for a column that is not in the survey (not "
+                    "shown, because errors are logged). Pass only answers for "
+                    f"{', '.join(map(repr, self._protocol.domain.columns))}."
+                )
             value = value.get(column)
         try:
             codes = codes_on_client(domain, [value], name)

@@ -57,7 +57,8 @@ class RepeatedClient(BaseClient):
         rounds.
     max_epsilon : float, default=None
         Maximum total budget of all values. If a new value would exceed it, the client raises an
-        error and sends nothing. If None, there is no maximum. You may change it later.
+        error and sends nothing. Report an earlier value in such a round, because a missing report
+        reveals the new value. If None, there is no maximum. You may change it later.
     fixed_part : bool, default=False
         Whether the client uses the same hash function for all values of the user. Then only hash
         values spend epsilon, so the user spends at most `hash_range_` times `epsilon_forever`. Use
@@ -193,7 +194,8 @@ class RepeatedClient(BaseClient):
         ----------
         value : object, or mapping of column to value
             The user's value. For a survey, it is a mapping, of which only the value of `column` is
-            used. If the round already has a report, the argument is ignored.
+            used; keys that are not columns of the survey raise an error. If the round already has a
+            report, the argument is ignored.
         collection_round : str
             Name of the round. Each round has one report, and a second call returns it again.
 
@@ -250,8 +252,9 @@ class RepeatedClient(BaseClient):
                 raise ValueError(
                     "This value is new to this RepeatedClient, which has "
                     f"{len(entries['values'])} earlier values. The total budget would exceed "
-                    "max_epsilon, so nothing is reported or written. Skip this round, or create "
-                    "the client with a larger max_epsilon=."
+                    "max_epsilon, so nothing is reported or written. Report an earlier value, "
+                    "which spends nothing, because a missing report reveals the new value; or "
+                    "create the client with a larger max_epsilon=."
                 )
             permanent = self._row(chain.permanent(code, coins, function))
             _append(entries, values=digest, permanent=permanent, first=len(entries["rounds"]))
@@ -448,7 +451,8 @@ class SurveyClient(BaseClient):
         Parameters
         ----------
         record : mapping of column to value
-            The user's values. Only the value of `column` is used, and only in the first call.
+            The user's values. Only the value of `column` is used, and only in the first call. Keys
+            that are not columns of the survey raise an error.
 
         Returns
         -------

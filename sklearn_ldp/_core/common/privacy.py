@@ -82,7 +82,7 @@ def refuse_memory(name: str) -> None:
 
 
 def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
-    """Warn once if epsilon is too large to protect users.
+    """Warn once for each class if epsilon is too large to protect users.
 
     No warning is given if `random_state` is not None, because this is a simulation.
     """
@@ -91,7 +91,7 @@ def warn_of_epsilon(name: str, epsilon: float, random_state: Any) -> None:
             f"{name} with epsilon={epsilon:g} protects no user: a report may be e**epsilon times "
             "likelier under one value than under another. Use an epsilon of about 0.5 to 8.",
             PrivacyWarning,
-            "epsilon",
+            f"epsilon of {name}",
         )
 
 

@@ -6,12 +6,12 @@ import json
 import math
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product, zip_longest
 from numbers import Integral
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ from ._lists import (
     refuse_infinite,
     refuse_missing,
     refuse_size,
+    warn_of_clipped,
 )
 from ._strings import NumberCoder, StringCoder, WordCoder, huffman_words, letter_codes
 from .canonical import list_digest, word_digest
@@ -45,15 +46,25 @@ from .values import (
     table_columns,
 )
 
+_Result = TypeVar("_Result")
+
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
     """Return the category codes of users' values, with errors that do not show the values.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     """
-    # Errors of clients are logged, and logs are sent to collectors.
+    return without_values(lambda: domain.encode(X, name))
+
+
+def without_values(read: Callable[[], _Result]) -> _Result:
+    """Call a function that reads users' values, and return its result.
+
+    Errors about a value show its position instead of the value.
+    """
+    # Errors are logged, and logs of clients are sent to collectors.
     try:
-        return domain.encode(X, name)
+        return read()
     except UnknownValueError as error:
         text = error.args[1]
     raise ValueError(text)
@@ -264,7 +275,8 @@ class Domain(Uncached, tag="domain"):
             tables of estimates mark the first and the last bin, and state that means are means of
             clipped values. Therefore set it on the server as well, although the clients clip the
             numbers. The oracle's `fit` and `partial_fit` store the number of clipped rows in
-            ``n_clipped_``. Do not publish this exact number.
+            ``n_clipped_``, and warn if it exceeds 5 % of at least 50 rows. Do not publish this
+            exact number.
         labels : sequence of n_bins strings, default=None
             Names of the bins. If None, the names show the edges, such as "[18, 40)". If you pass
             names, clients and servers must also agree on the edges.
@@ -692,7 +704,8 @@ class Domain(Uncached, tag="domain"):
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
         """Warn once if all values are whole numbers, but the bins lack ``integers=True``.
 
-        Also warn if a grid clips all numbers of a column, which may be another column.
+        Also warn if many numbers are clipped, or if a grid clips all numbers of a column, which may
+        be another column.
 
         Parameters
         ----------
@@ -710,6 +723,10 @@ class Domain(Uncached, tag="domain"):
             text = f"{name} clipped all numbers of a column, which are outside of {clipped[0]}. "
             text += "Pass the columns in the order of Domain.grid."
             warnings.warn(text, UserWarning, stacklevel=5)
+            return
+        for bins, x in self._binned(columns):
+            if bins.clip:
+                warn_of_clipped(bins._n_clipped(x), len(x), bins.shown_bounds, name)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
         """Return a list of pairs of a BinList and a column's values.
@@ -1116,7 +1133,8 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             elif self.is_stood_in:
                 strings[user] = self.stand_in
             elif is_missing(value):
-                refuse_missing(name, is_listed=False)
+                remedy = 'Set missing="report" so that clients send a default value'
+                refuse_missing(name, remedy=remedy)
             else:
                 self._refuse("a value that is not a string, is empty or contains NUL,", name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)
@@ -1135,7 +1153,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         raise UnknownValueError(
             f"{name} got {problem} {remedy}",
             f"{name} got a value that is not a string, is empty or has a letter outside of the "
-            f"alphabet (the value is not shown, because errors of clients are logged), {remedy}",
+            f"alphabet (the value is not shown, because errors are logged), {remedy}",
         )
 
 

@@ -13,13 +13,14 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from itertools import pairwise, repeat
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import InvalidParameterError
 
 from ..common.locks import cached_property
+from ..common.privacy import warn_once
 from ..common.state import Uncached
 from ..common.text import number_texts
 from .values import (
@@ -38,7 +39,8 @@ from .values import (
 
 _MOST_NUMBERED = 10**8  # maximum number of categories 0, 1, .., because the list is in memory
 _NARROW = 1000  # maximum range for the warning of whole numbers
-_TELLING_USERS = 50  # minimum number of users for this warning
+_TELLING_USERS = 50  # minimum number of users for warnings about their numbers
+_MANY_CLIPPED = 0.05  # the share of clipped numbers above which a warning is given; by hand
 _MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
 
@@ -250,15 +252,15 @@ class CategoryList(Uncached, tag="category-list"):
         if is_missing(value):
             refuse_missing(name, where)
         remedy = (
-            f"{where}; its {self.size} categories are {self.shown}. List every category in "
+            f"; its {self.size} categories are {self.shown}. List every category in "
             'categories=, or first replace other values by a listed category such as "other".'
         )
         if isinstance(value, (list, np.ndarray)):
             remedy += _NO_LISTS
         raise UnknownValueError(
-            f"{name} got the unknown category {value!r}{remedy}",
-            f"{name} got an unknown category at position {position}, which is not shown because "
-            f"errors of clients are logged{remedy}",
+            f"{name} got the unknown category {value!r}{where}{remedy}",
+            f"{name} got an unknown category at position {position}{where}, which is not shown "
+            f"because errors are logged{remedy}",
         )
 
 
@@ -506,7 +508,7 @@ class BinList(CategoryList, tag="bin-list"):
             raise UnknownValueError(
                 f"{name} got {value!r} at position {position}{where}, {remedy}",
                 f"{name} got a number that is not whole at position {position}{where}, which is "
-                f"not shown because errors of clients are logged, {remedy}",
+                f"not shown because errors are logged, {remedy}",
             )
         is_outside = number < low or number > high
         if is_outside:
@@ -547,8 +549,20 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
     raise UnknownValueError(
         f"{name} got the number {value!r} at position {position}, outside of {bounds}. {remedy}",
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "
-        f"because errors of clients are logged. {remedy}",
+        f"because errors are logged. {remedy}",
     )
+
+
+def warn_of_clipped(n_clipped: int, n_rows: int, bounds: str, name: str) -> None:
+    """Warn once if a large share of many users' numbers was clipped to the bounds.
+
+    Only methods that receive the raw numbers of all users call this function, and never a client,
+    because the warning would reveal the number of a single user.
+    """
+    if n_rows >= _TELLING_USERS and n_clipped > _MANY_CLIPPED * n_rows:
+        text = f"{name} clipped more than {100 * _MANY_CLIPPED:g} % of the numbers to the bounds "
+        text += f"{bounds}, so means and outer quantiles are wrong. Declare wider bounds."
+        warn_once(text, UserWarning, f"{name} clipped numbers to {bounds}")
 
 
 def _inner_edges(
@@ -763,17 +777,17 @@ def occurring(values: np.ndarray | LevelColumn, name: str) -> np.ndarray:
     return array
 
 
-_NAN = "NaN (or another missing value)"
+_DECLARED = (
+    "Declare such a category (None in a list, missing=True in Domain.bins), or use the clients "
+    'RepeatedClient or SurveyClient with missing="report", which send a default value'
+)
 
 
-def refuse_missing(name: str, where: str = "", problem: str = _NAN, is_listed: bool = True) -> None:
-    remedy = 'Set missing="report" so that clients send a default value'
-    if is_listed:
-        remedy += ", or declare a category (None in a list, missing=True in Domain.bins)"
+def refuse_missing(name: str, where: str = "", remedy: str = _DECLARED) -> NoReturn:
     raise ValueError(
-        f"Input X contains {problem}{where}, and {name} has no category for missing answers. "
-        f"{remedy}. Do not drop these users, because the absence of a report reveals a missing "
-        "answer."
+        f"Input X contains NaN (or another missing value){where}, and {name} has no category for "
+        f"missing answers. {remedy}. Do not drop these users, because the absence of a report "
+        "reveals a missing answer."
     )
 
 
@@ -784,8 +798,14 @@ _NO_LISTS = (
 
 
 def refuse_infinite(values: np.ndarray, name: str) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        refuse_missing(name, problem="NaN or infinity")
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if np.isnan(values).any():
+        refuse_missing(name)
+    raise ValueError(
+        f"Input X contains an infinite number, but {name} accepts only finite numbers. Replace it "
+        "by a finite number or by a category."
+    )
 
 
 class UnknownValueError(ValueError):

@@ -6,10 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from ..common.text import number_texts
 from ._domain import UnlistedDomain
-from ._lists import checked_bounds, refuse_missing, refuse_outside
+from ._lists import checked_bounds, refuse_missing, refuse_outside, warn_of_clipped
 from .canonical import list_digest
 from .values import is_missing
+
+_BINS = (
+    "Use RangeOracle(categories=Domain.bins(.., missing=True)) and the mean of its "
+    'estimate.answered(), or set missing="report", so that clients send the middle of the bounds'
+)
 
 
 class NumberDomain(UnlistedDomain, tag="number-domain"):
@@ -67,6 +73,10 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
         numbers = _as_floats(columns[0], type(self).__name__, True)
         return int(np.count_nonzero((numbers < self.bounds[0]) | (numbers > self.bounds[1])))
 
+    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+        bounds = " to ".join(number_texts(self.bounds))
+        warn_of_clipped(self._n_clipped(columns) or 0, len(columns[0]), bounds, name)
+
     def _encode_columns(self, columns: list[np.ndarray], name: str) -> np.ndarray:
         if len(columns) != 1:
             raise ValueError(
@@ -79,7 +89,7 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
         if self.is_stood_in:
             numbers = np.where((low <= numbers) & (numbers <= high), numbers, self.stand_in)
         if np.isnan(numbers).any():
-            refuse_missing(name, is_listed=False)
+            refuse_missing(name, remedy=_BINS)
         outside = np.flatnonzero((numbers < low) | (numbers > high))
         if outside.size:
             row = int(outside[0])
@@ -99,7 +109,7 @@ def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
     if None in numbers and not is_any:
         raise ValueError(
             f"{name} expects one number per user, got a value that is not a number (not shown, "
-            "because errors of clients are logged). Convert the values to numbers first."
+            "because errors are logged). Convert the values to numbers first."
         )
     return np.array(numbers, dtype=float)
 

@@ -95,15 +95,14 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
     def of_values(
         cls, domains: Any, X: Values, name: str, learned: Callable[[Any, str], Domain] | None = None
     ) -> tuple[RecordDomain, str]:
-        """Return the domain of a table. Learn the domains of columns that are not declared.
+        """Return the domain of a table. Learn the domains of the columns with the domain "auto".
 
         Parameters
         ----------
         domains : "auto", or as for `declared`
-            The declared domains. The domain of a column is learned if `domains` is "auto", if the
-            entry for the column is "auto", or if X is a data frame and the mapping has no entry for
-            the column. A learned domain consists of the levels of the column if its dtype is
-            categorical, and otherwise of the values that occur in it.
+            The declared domains. The domain of a column is learned if `domains` or the entry for
+            the column is "auto". A learned domain consists of the levels of the column if its dtype
+            is categorical, and otherwise of the values that occur in it.
         X : data frame, or array-like of shape (n_samples, n_columns)
             The table. If it has no column names, the names are 0, 1, 2, ..
         name : str
@@ -127,21 +126,17 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         """
         specified = dict(domains.items()) if hasattr(domains, "items") else {}
         autos = [key for key, domain in specified.items() if _is_auto(domain)]
-        if not (specified or _is_auto(domains)):
+        if not (autos or _is_auto(domains)):
             return cls.declared(domains, name), ""
         X = read_once(X)
-        names = column_names(X)
-        new = [key for key in names or () if key not in specified]
-        if specified and not (autos or new):
-            return cls.declared(domains, name), ""
         columns: list = table_columns(X) or array_columns(X, name)
-        names = names or list(specified or range(len(columns)))
+        names = column_names(X) or list(specified or range(len(columns)))
         column_by_name = dict(zip(names, columns, strict=False))
         lacking = [key for key in autos if key not in column_by_name]
         if lacking:
             _refuse_lacking(lacking, names, name)
         declared = {key: domain for key, domain in specified.items() if key not in autos}
-        result: dict[Any, Any] = dict.fromkeys([*specified, *names])
+        result: dict[Any, Any] = dict.fromkeys(specified or names)
         result |= cls.declared(declared, name).columns if declared else {}
         others = [key for key in result if key not in declared]
         with _errors_about_domains():
@@ -228,6 +223,7 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
                 "them with a ColumnTransformer."
             )
             if extra:
+                remedy = f"{remedy[:-1]}, or declare the other columns in domains=."
                 problem = f"the column {extra[0]!r}, which has no domain"
                 problem_on_client = "a column without a domain"
             else:

@@ -588,9 +588,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             return self._selected_rows(key)
         except IndexError:
             raise IndexError(
-                f"This estimate has {len(self)} rows, got the row index {key!r}. Pass an existing "
-                "row as integer, slice, list or mask; for a category that is an integer use "
-                "answer([..])."
+                "An integer selects a row of an estimate and not a category; this estimate has "
+                f"{counted(len(self), 'row')}, got {key!r:.80}. For a category that is an integer "
+                "use estimate.answer([..]), or pass an existing row as integer, slice, list or "
+                "mask."
             ) from None
 
     def _frequency_of(self, category: Any) -> float:

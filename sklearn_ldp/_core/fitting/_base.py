@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Generic, NamedTuple, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,7 @@ from ..common.privacy import (
 from ..common.random import RandomState
 from ..common.text import counted
 from ..common.typing import Values
-from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
+from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped, without_values
 from ..domains.values import declares_levels, read_once
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -51,6 +51,8 @@ _SEARCH_ADVICE = (
 _LARGEST_ERROR = 0.5  # twice this error is the whole range; one user at epsilon 1 has 0.96
 # Outside of the oracles, so that copies and pickles of an oracle do not contain it.
 _KEPT: WeakKeyDictionary[BaseCollector[Any], KeptProtocol] = WeakKeyDictionary()
+# For each oracle, the arrays of reports that it has counted and that are still in memory.
+_COUNTED: WeakKeyDictionary[BaseCollector[Any], Any] = WeakKeyDictionary()
 _ONE_ROW = "an estimate has one row per collection, not one per user"
 _Estimate = TypeVar("_Estimate")
 
@@ -314,6 +316,8 @@ class BaseCollector(
             batch = batch._replace(after=replace(batch.after, is_of_fit=True))
             with lock_of(self):
                 self._set_collected(batch, is_first=True)
+        _COUNTED.pop(self, None)
+        self._note_reports(X)
         return self
 
     def partial_fit(
@@ -350,7 +354,9 @@ class BaseCollector(
             As for `fit`. The oracle is then unchanged.
         """
         X, sample_weight = self._rows_to_add(read_once(X), sample_weight)
-        return self._add(lambda state: self._draw(state, X, sample_weight), X)
+        self._add(lambda state: self._draw(state, X, sample_weight), X)
+        self._note_reports(X)
+        return self
 
     def aggregate(self, reports: ArrayLike) -> Self:
         """Add a batch of reports to the collection.
@@ -365,9 +371,10 @@ class BaseCollector(
         difference, and otherwise warn once. Other oracles, such as GRR, cannot detect another
         epsilon, because their reports support the same number of categories for any epsilon.
 
-        No oracle detects that clients used another order of the categories, or that an array was
-        added before. Files and an :class:`~sklearn_ldp.collection.Aggregator` count each batch
-        once.
+        No oracle detects that plain arrays were made with another order of the categories. An
+        oracle warns once if it gets the same array object twice, or reports of several rounds. It
+        does not detect a copy. Files and an :class:`~sklearn_ldp.collection.Aggregator` count each
+        batch once.
 
         Parameters
         ----------
@@ -385,9 +392,9 @@ class BaseCollector(
             If a report cannot come from this oracle, or if another protocol is attached to the
             reports. Then none of the reports is added.
         """
-        return self._add(
-            lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs))
-        )
+        self._add(lambda state: _Batch(state, state.with_reports(reports, None, self.n_jobs)))
+        self._note_reports(reports)
+        return self
 
     def merge(self, other: BaseCollector[Any]) -> Self:
         """Add the reports that another oracle has counted, for example on another server.
@@ -568,7 +575,7 @@ class BaseCollector(
         X = read_once(X)
         columns = columns_of(state.protocol.domain, X, self._name)
         self._check_features(X, len(columns), reset=False)
-        codes = encode_columns(state.protocol.domain, columns, self._name)
+        codes = self._codes_of(state.protocol.domain, columns, self._name)
         text = (
             f"{self._name} randomizes the values of its users in transform and score, and each "
             f"user spends epsilon={self.epsilon:g} (again, if the user was also in fit). For the "
@@ -742,7 +749,7 @@ class BaseCollector(
         warn_of_epsilon(name, self.epsilon, self.random_state)
         state = self._started()
         state = replace(state, protocol=replace(state.protocol, name=name))
-        codes = encode_columns(state.protocol.domain, columns, name)
+        codes = self._codes_of(state.protocol.domain, columns, name)
         self._state = state.with_values(codes, sample_weight, self.n_jobs)
         return self
 
@@ -800,6 +807,26 @@ class BaseCollector(
                 f"{self.epsilon!r}."
             )
         return mechanism
+
+    def _codes_of(self, domain: Domain, columns: list[Any], name: str) -> np.ndarray:
+        """Return the category code of each user's value. `name` is the class in errors.
+
+        Without a seed, the users are real, so errors do not show their values.
+        """
+        if self.random_state is not None:
+            return encode_columns(domain, columns, name)
+        return without_values(lambda: encode_columns(domain, columns, name))
+
+    def _note_reports(self, reports: Any) -> None:
+        """Warn once if this oracle has counted the same array of reports before."""
+        if not isinstance(reports, Reports):
+            return
+        counted = _COUNTED.setdefault(self, WeakValueDictionary())
+        if counted.get(id(reports)) is reports:
+            text = f"{self._name} has counted an array of reports again, so its users count twice. "
+            text += "Pass each array once, or use an Aggregator, which counts each batch once."
+            warn_once(text, UserWarning, f"{self._name}: the same reports")
+        counted[id(reports)] = reports
 
     def _started(self, X: Any = None) -> Collected:
         """Return a collection without reports, with the current parameters of the oracle.
@@ -865,7 +892,7 @@ class BaseCollector(
         columns = columns_of(domain, X, self._name)
         if not is_new and hasattr(self, "n_features_in_"):
             self._check_features(X, len(columns), reset=False)
-        codes = encode_columns(domain, columns, self._name)
+        codes = self._codes_of(domain, columns, self._name)
         domain.warn_of_whole_numbers(columns, self._name)
         return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.locks import cached_property
-from ..common.privacy import HARDLY_ANY
+from ..common.privacy import HARDLY_ANY, warn_once
 from ..common.state import Uncached
 from ..mechanisms import Counts, Protocol, Users, check_counts, check_total
 from ..mechanisms.coins import CoinStreams
+from ..mechanisms.protocol import rounds_of
 
 _WEIGHTED_GROUPS = """ Groups of users can, by their proportions of the population:
   by_group = estimate_by_group(oracle, X, by=group)
@@ -68,6 +69,8 @@ class Collected(Uncached):
     is_of_fit : bool, default=False
         Whether `fit` started the collection. Then the batches of calls that began before this `fit`
         are not added.
+    rounds : frozenset of str, default=frozenset()
+        The names of the collection rounds that were attached to the reports so far.
     """
 
     protocol: Protocol
@@ -79,6 +82,7 @@ class Collected(Uncached):
     groups: Groups | None = None
     is_learned: bool = False
     is_of_fit: bool = False
+    rounds: frozenset[str] = frozenset()
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -134,7 +138,7 @@ class Collected(Uncached):
         is not None, the collection has these counts.
         """
         counts = self.protocol.empty if counts is None else counts
-        return replace(self, counts=counts, first=self.position)
+        return replace(self, counts=counts, first=self.position, rounds=frozenset())
 
     def with_values(
         self,
@@ -170,8 +174,22 @@ class Collected(Uncached):
         The other arguments are as for `with_values`.
         """
         # If rows stand for several users, their total has another distribution.
-        reports = self.protocol.check(reports, tests_totals=sample_weight is None)
-        return self._with(reports, None, sample_weight, n_jobs, slots)
+        checked = self.protocol.check(reports, tests_totals=sample_weight is None)
+        rounds = self._rounds_with(rounds_of(reports))
+        return replace(self._with(checked, None, sample_weight, n_jobs, slots), rounds=rounds)
+
+    def _rounds_with(self, others: frozenset[str]) -> frozenset[str]:
+        """Return the names of the rounds so far and of other rounds. Warn once if they differ."""
+        rounds = self.rounds | others
+        if len(rounds) > 1:
+            name = self.protocol.name
+            first, second = sorted(rounds)[:2]
+            text = f"{name} counts reports of {len(rounds)} rounds together, such as {first!r} and "
+            text += f"{second!r}, so a user who reports in each of them counts as several users. "
+            text += "Estimate each round with its own oracle, and pass the estimates to "
+            text += "inference.combine, with shared_users=True if the users are the same."
+            warn_once(text, UserWarning, f"{name} counts several rounds")
+        return rounds
 
     def _with(
         self,
@@ -217,7 +235,9 @@ class Collected(Uncached):
                 f"impossible: {error}. Collect its reports again."
             ) from None
         is_weighted = self.is_weighted or other.is_weighted
-        return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+        counts = self.counts + theirs
+        rounds = self._rounds_with(other.rounds)
+        return replace(self, counts=counts, is_weighted=is_weighted, rounds=rounds)
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
         """Return this collection with the reports that another call has added to an earlier state.
@@ -227,7 +247,9 @@ class Collected(Uncached):
         n_others = self.counts.n_samples - before.counts.n_samples
         counts = self.counts + after.counts.since(before.counts, n_others)
         check_total(counts.n_samples, f"The users of this {self.protocol.name}")
-        return replace(self, counts=counts, is_weighted=self.is_weighted or after.is_weighted)
+        is_weighted = self.is_weighted or after.is_weighted
+        rounds = self.rounds | after.rounds
+        return replace(self, counts=counts, is_weighted=is_weighted, rounds=rounds)
 
     def _check_total(self, n_more: int) -> None:
         check_total(self.counts.n_samples + n_more, f"The users of this {self.protocol.name}")

@@ -61,8 +61,8 @@ _EPSILON_AND_DOMAINS = """epsilon : float, default=1.0
     Privacy budget of one report, > 0.
 domains : "auto" or mapping of str to categories, default="auto"
     The public domain of each column: the list of all values that users may have in this column, in
-    a form that :class:`~sklearn_ldp.Domain` describes. The domain of a column may be "auto", and a
-    column that the mapping omits is "auto". With "auto", the domain is the levels of the column's
+    a form that :class:`~sklearn_ldp.Domain` describes. A data frame must have no other columns. The
+    domain of a column may be "auto". With "auto", the domain is the levels of the column's
     categorical dtype in a data frame. If the column has no such dtype, `fit` learns its domain from
     the raw values. This reveals which values occur, so it is for simulations only."""
 

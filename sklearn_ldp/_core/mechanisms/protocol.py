@@ -120,6 +120,20 @@ def _source_of(reports: Any) -> Any:
     return reports._source if isinstance(reports, Reports) else None
 
 
+def rounds_of(reports: Any) -> frozenset[str]:
+    """Return the names of the collection rounds that are attached to reports."""
+    source = _source_of(reports)
+    if isinstance(source, _Mixture):
+        return source.rounds
+    return frozenset({_round_of(source)} - {None, ""})
+
+
+class _Mixture(dict[str, Any]):
+    """The configuration of reports of different protocols that were concatenated."""
+
+    rounds: frozenset[str] = frozenset()
+
+
 def _common(sources: Iterable[Any]) -> Any:
     """Return the protocol (or its configuration) to attach to reports that are concatenated.
 
@@ -136,7 +150,11 @@ def _common(sources: Iterable[Any]) -> Any:
             return wider
         ours, theirs = (getattr(x, "configuration", x) for x in (first, wider))
         pairs = {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
-        return {name: a if a == b else f"{a} and {b}" for name, (a, b) in pairs.items()}
+        mixture = _Mixture(
+            (name, a if a == b else f"{a} and {b}") for name, (a, b) in pairs.items()
+        )
+        mixture.rounds = frozenset(filter(None, map(_round_of, (first, *others))))
+        return mixture
     return None
 
 

@@ -55,7 +55,7 @@ def confidence_interval(
     if coverage == "each" and estimate.standard_errors is not None:
         return _stated_intervals(estimate, level, queries, simultaneous, of)
     if coverage == "each":
-        other = ', or pass coverage="selected" (intervals of the largest estimates)'
+        other = ', or pass top_k(k) with coverage="selected" (intervals of the largest estimates)'
         estimated = covariances_of_rows(estimate, of, "confidence interval", other)
         matrix, n_queries, assumes_even = query_rows(queries, estimate)
         if assumes_even:

@@ -310,10 +310,12 @@ def refuse_without_law(estimate: Estimate, statement: str, other: str = "") -> N
             "categories. Collect reports about these categories first."
         )
     if not estimate.is_raw:
+        raw = "the raw estimate of the oracle"
+        if estimate.as_raw().is_raw:
+            raw = "its raw estimate, estimate.as_raw()"
         raise ValueError(
             f"No {statement} is available after {' and '.join(estimate.postprocessors)}, because "
-            "post-processing biases the estimate. Use the raw estimate that the oracle returned "
-            f"(oracle.estimate_){other}."
+            f"post-processing biases the estimate. Use {raw}{other}."
         )
     if estimate.noise is None:
         raise ValueError(

@@ -11,7 +11,12 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
-from ._covariances import Estimate, EstimateCovariances, covariances_of_rows
+from ._covariances import (
+    Estimate,
+    EstimateCovariances,
+    covariances_of_rows,
+    refuse_unknown_tails,
+)
 from ._statements import check_level
 
 _WINDOW = 12.0  # standard deviations of a count outside of which its probabilities are left out
@@ -139,6 +144,7 @@ def detected(
             "frequency, such as 0.01 for 1 % of the users."
         )
     rows = covariances_of_rows(estimate, of, "detection")
+    refuse_unknown_tails(estimate.noise, "detection")
     p_values = [_p_values(*row, float(threshold)) for row in rows]
     statement = f"above {threshold:g}"
     stacked = np.reshape(p_values, estimate.shape)

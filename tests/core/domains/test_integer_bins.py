@@ -99,7 +99,8 @@ def test_whole_values_in_other_bins_make_a_hint_once():
 def test_clipped_numbers_are_named_wherever_they_are_shown(tmp_path):
     bins = Domain.bins(4, bounds=(0, 100), clip=True)
     assert bins.digest == Domain.bins(4, bounds=(0, 100)).digest  # categories are what they were
-    raw = OUE(3.0, categories=bins, random_state=0).fit_transform(np.linspace(0.5, 180.5, 500))
+    with pytest.warns(UserWarning, match="clipped more than 5 %"):
+        raw = OUE(3.0, categories=bins, random_state=0).fit_transform(np.linspace(0.5, 180.5, 500))
     raw.save(tmp_path / "estimate.npz")
     for estimate in (raw, NormSub().fit_transform(raw), load_estimate(tmp_path / "estimate.npz")):
         assert estimate.labels[[0, 3]].tolist() == ["[0, 25) (or less)", "[75, 100] (or more)"]

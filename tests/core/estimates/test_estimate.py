@@ -514,7 +514,7 @@ def test_level_of_an_interval(one, level):
 
 @pytest.mark.parametrize("post", [PostPos(), Norm(), BasePos(), NormSub()], ids=repr)
 def test_no_interval_after_post_processing_or_without_noise(one, post):
-    with pytest.raises(ValueError, match=f"{type(post).__name__}.*biases.*estimate_"):
+    with pytest.raises(ValueError, match=f"{type(post).__name__}.*biases.*estimate.as_raw"):
         post.fit_transform(one).confidence_interval()
     with pytest.raises(ValueError, match=f"Norm and {type(post).__name__}"):
         make_pipeline(Norm(), post).fit_transform(one).confidence_interval()
@@ -599,7 +599,11 @@ def test_a_category_by_its_name(one, two):
             r"no category 'pink'. Choose one of its 3 categories 'red', 'green', 'blue'",
             "pink",
         ),
-        (IndexError, r"has 1 rows, got the row index 18.* use answer\(\[\.\.\]\)", 18),
+        (
+            IndexError,
+            r"^An integer selects a row.*1 row, got 18.* use estimate.answer\(\[\.\.\]\)",
+            18,
+        ),
         (IndexError, r"answer\(\[\.\.\]\)", ["red", "blue"]),
         (IndexError, r"answer\(\[\.\.\]\)", ("red", "blue")),
     ],

@@ -52,7 +52,7 @@ from sklearn_ldp.oracles import BaseOracle, estimate_by_group
 from sklearn_ldp.queries import full_domain, groups, mean, prefixes, ranges
 from sklearn_ldp.surveys import ResponseDesign
 
-NUMBERS = np.linspace(-1, 10, 300)
+NUMBERS = np.linspace(-0.2, 9.2, 300)
 CATEGORIES = [f"c{i}" for i in range(8)]
 OLD = Path(__file__).parents[2] / "data" / "estimate_version_1.npz"
 
@@ -139,7 +139,7 @@ OTHERS = {
     "combined": lambda: combine(months()),
     "mean": lambda: LocalMean(1.0, bounds=(0, 1), random_state=0).fit([0.5] * 100).estimate_,
     "bins": lambda: OUE(categories=BINS, random_state=0).fit_transform([1, 2, None] * 99),
-    "clipped bins": lambda: OUE(categories=CLIPPED, random_state=0).fit_transform([-5, 20] * 99),
+    "clipped bins": lambda: OUE(categories=CLIPPED, random_state=0).fit_transform(NUMBERS),
     "whole numbers": lambda: OUE(categories=WHOLE, random_state=0).fit_transform([0, 9, None] * 99),
     "labeled bins": lambda: OUE(categories=LABELED, random_state=0).fit_transform([1, 4, 7] * 99),
     "a named missing answer": lambda: GRR(categories=NAMED, random_state=0).fit_transform(
