@@ -36,7 +36,6 @@ from sklearn_ldp._core.domains import word_digests
 from sklearn_ldp._core.mechanisms.chain import Chain
 from sklearn_ldp.collection import Aggregator, RepeatedClient, SurveyClient
 from sklearn_ldp.learning import LabelDPClassifier, LabelDPRegressor, PrivatizedColumns
-from sklearn_ldp.oracles import estimate_by_group
 
 DOMAINS = {"sex": ["F", "M"], "age": 4}
 STRINGS = {"alphabet": "abc_", "max_length": 4, "n_found": 2, "expected_n_users": 5000}
@@ -204,7 +203,6 @@ CALLS = {
     "fit": lambda oracle, value: oracle.fit(value),
     "partial_fit": lambda oracle, value: oracle.partial_fit(value),
     "fit_transform": lambda oracle, value: oracle.fit_transform(value),
-    "by group": lambda oracle, value: estimate_by_group(oracle, value, ["x"] * len(value)),
     "aggregate": lambda oracle, value: oracle.aggregate(value),
     "add": lambda oracle, value: Aggregator(oracle).add(value, "monday"),
 }

@@ -32,7 +32,14 @@ from ..common.privacy import (
 from ..common.random import RandomState
 from ..common.text import counted
 from ..common.typing import Values
-from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped, without_values
+from ..domains import (
+    Domain,
+    closed_domain,
+    columns_of,
+    encode_columns,
+    n_clipped,
+    without_values,
+)
 from ..domains.values import declares_levels, read_once
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors

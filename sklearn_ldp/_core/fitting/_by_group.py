@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
 from ..common.typing import Column, Values
-from ..domains import columns_of
 from ..domains.values import as_columns, group_codes, objects
 from ..mechanisms import Counts
 from ._base import BaseCollector
@@ -95,11 +94,7 @@ def estimate_by_group(
     state = collector._started(X)
     name = collector._name
     reads_reports = oracle.input == "reports"
-    if reads_reports:
-        rows = state.protocol.check(X)
-    else:
-        domain = state.protocol.domain
-        rows = collector._codes_of(domain, columns_of(domain, X, name), name)
+    rows = state.protocol.check(X) if reads_reports else state.protocol.domain.encode(X, name)
     weights = None if sample_weight is None else check_weights(sample_weight, len(rows), name)
     sizes = np.bincount(groups, weights, minlength=len(names))
     if not sizes.all():
