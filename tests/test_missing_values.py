@@ -270,7 +270,9 @@ def test_a_column_of_ids_is_named_with_the_remedy(survey):
 def test_a_column_without_a_domain_is_refused(model, random_state):
     """In simulations as on clients: no user answers a question that is not declared."""
     model = clone(model).set_params(random_state=random_state)
-    message = r"column ('\w+', which has no|without a) domain.*X\[\['plan'.*or declare the other"
+    message = r"'size'.*has no domain.*as in X\[\['plan'.*or declare the other columns in domains="
+    if not model.domains.keys() >= {"visits"}:
+        message = message.replace("size", "(size|visits)")
     with pytest.raises(ValueError, match=message):
         model.fit(PEOPLE, [0, 1] * 50)
     assert not hasattr(model, "n_features_in_")

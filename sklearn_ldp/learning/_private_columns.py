@@ -22,7 +22,7 @@ from .._core.common.docs import Documented
 from .._core.common.privacy import WatchesRefits, refuse_memory, warn_of_epsilon, warn_of_learned
 from .._core.common.random import RandomState
 from .._core.common.typing import Values
-from .._core.domains import RecordDomain, codes_on_client
+from .._core.domains import RecordDomain
 from .._core.domains.values import column_names, read_once
 from .._core.fitting import Budget
 from .._core.mechanisms import CoinStreams, Protocol, privatize
@@ -454,8 +454,6 @@ class PrivatizedColumns(ReadsColumns, TransformerMixin, BaseEstimator):
         """
         if self.input == "reports":  # reports have the protocol of ColumnOracle
             return replace(protocol, name=ColumnOracle.__name__).check(X)
-        if self.random_state is None:  # the users are real
-            return codes_on_client(protocol.domain, X, self._name)
         return protocol.domain.encode(X, self._name)
 
     def _indicators(self, rows: np.ndarray) -> np.ndarray:

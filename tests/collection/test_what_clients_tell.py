@@ -12,7 +12,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 from sklearn_ldp import (
     BLH,
@@ -34,7 +33,7 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.domains import word_digests
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp.collection import Aggregator, RepeatedClient, SurveyClient
+from sklearn_ldp.collection import RepeatedClient, SurveyClient
 from sklearn_ldp.learning import LabelDPClassifier, LabelDPRegressor, PrivatizedColumns
 
 DOMAINS = {"sex": ["F", "M"], "age": 4}
@@ -92,21 +91,20 @@ def test_records_of_no_kind_are_not_shown(record, tmp_path):
 
 def test_a_record_has_no_other_columns(tmp_path):
     """A misspelt or superfluous column is a mistake of the program, on every device alike."""
-    fine = {"sex": "F", "age": 1}
     for missing in ("error", "report"):
         forever = repeated(tmp_path / f"a {missing}", SURVEY, missing=missing)
         once = SurveyClient(SURVEY, tmp_path / f"b {missing}", question="test", missing=missing)
         asks = (partial(forever.report, collection_round="may"), once.report, once.renew)
         for ask in asks:
-            for record in ({**fine, "SECRET": 7_777_777}, {**fine, "Sex": "F"}):
+            for record in ({"sex": "F", "age": 1, "SECRET": 7_777_777}, {"Sex": "F", "age": 1}):
                 text = shown(ask, record)
                 assert "column that is not in the survey" in text
                 assert "Pass only answers for 'sex', 'age'." in text
                 assert "SECRET" not in text
                 assert "7777777" not in text
         assert (forever.history, once.n_reports) == ({}, 0)
-        once.report(pd.Series(fine))  # negative controls
-        once.report({once.column: fine[once.column]})
+        once.report(pd.Series({"sex": "F", "age": 1}))  # negative controls
+        once.report({once.column: {"sex": "F", "age": 1}[once.column]})
 
 
 ORACLES = [
@@ -199,38 +197,10 @@ def test_no_error_or_warning_of_a_client_shows_a_value(client, caplog):
     assert n_errors > 10
 
 
-CALLS = {
-    "fit": lambda oracle, value: oracle.fit(value),
-    "partial_fit": lambda oracle, value: oracle.partial_fit(value),
-    "fit_transform": lambda oracle, value: oracle.fit_transform(value),
-    "aggregate": lambda oracle, value: oracle.aggregate(value),
-    "add": lambda oracle, value: Aggregator(oracle).add(value, "monday"),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("oracle", [*ORACLES, *MORE_ORACLES[:-2]], ids=repr)
-def test_no_error_of_a_server_shows_a_value(oracle):
-    """Names of columns may be shown, because the program of the server has made the table."""
-    n_errors = 0
-    values = [value for value in MORE_VALUES if "SECRET" not in getattr(value, "columns", ())]
-    for call in CALLS.values():
-        for value in values:
-            server = clone(oracle)
-            try:
-                call(server, value)
-            except (TypeError, ValueError, AttributeError) as error:
-                text = ascii("".join(traceback.format_exception(error)))
-                n_errors += 1
-                assert "SECRET" not in text, ascii(value)
-                assert "7777777" not in text, ascii(value)
-    assert n_errors > 20
-
-
-def test_a_simulation_shows_values():
-    """Negative control: with a seed, no user is real."""
+def test_fit_may_show_values():
+    """Negative control: `fit` simulates, where the values are."""
     with pytest.raises(ValueError, match="SECRET"):
-        GRR(1.0, categories=["a", "b"], random_state=0).fit(["SECRET"])
+        GRR(1.0, categories=["a", "b"]).fit(["SECRET"])
 
 
 @pytest.mark.parametrize("value", [[HALF], [("SECRET", HALF)], [{"SECRET": 1}], [{"SECRET"}]])

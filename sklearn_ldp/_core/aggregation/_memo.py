@@ -110,7 +110,7 @@ class BaseClient:
             if not set(value.keys()) <= set(self._protocol.domain.columns):
                 raise ValueError(
                     f"{self._name} got an answer for a column that is not in the survey (not "
-                    "shown, because errors are logged). Pass only answers for "
+                    "shown, because errors of clients are logged). Pass only answers for "
                     f"{', '.join(map(repr, self._protocol.domain.columns))}."
                 )
             value = value.get(column)

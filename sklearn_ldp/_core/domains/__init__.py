@@ -17,7 +17,6 @@ from ._domain import (
     has_missing_numbers,
     is_log,
     n_clipped,
-    without_values,
     word_digests,
 )
 from ._items import ItemDomain, KeyValueDomain

@@ -6,12 +6,12 @@ import json
 import math
 import unicodedata
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import product, zip_longest
 from numbers import Integral
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,25 +46,15 @@ from .values import (
     table_columns,
 )
 
-_Result = TypeVar("_Result")
-
 
 def codes_on_client(domain: Domain, X: Values, name: str) -> np.ndarray:
     """Return the category codes of users' values, with errors that do not show the values.
 
     Shapes: X (n_samples,) or (n_samples, n_columns) -> (n_samples,).
     """
-    return without_values(lambda: domain.encode(X, name))
-
-
-def without_values(read: Callable[[], _Result]) -> _Result:
-    """Call a function that reads users' values, and return its result.
-
-    Errors about a value show its position instead of the value.
-    """
-    # Errors are logged, and logs of clients are sent to collectors.
+    # Errors of clients are logged, and logs are sent to collectors.
     try:
-        return read()
+        return domain.encode(X, name)
     except UnknownValueError as error:
         text = error.args[1]
     raise ValueError(text)
@@ -1153,7 +1143,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         raise UnknownValueError(
             f"{name} got {problem} {remedy}",
             f"{name} got a value that is not a string, is empty or has a letter outside of the "
-            f"alphabet (the value is not shown, because errors are logged), {remedy}",
+            f"alphabet (the value is not shown, because errors of clients are logged), {remedy}",
         )
 
 

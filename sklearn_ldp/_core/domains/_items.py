@@ -75,7 +75,7 @@ def item_rows(X: Values, name: str) -> ItemRows:
         kind = "missing value" if is_missing(lists[row]) else type(lists[row]).__name__
         raise ValueError(
             f"{name} expects a list of items for each user, got a {kind} at position {row} (not "
-            "shown, because errors are logged). Pass a single item as a list, ['a'], "
+            "shown, because errors of clients are logged). Pass a single item as a list, ['a'], "
             "and [] for a user without items."
         )
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -260,10 +260,10 @@ class KeyValueDomain(ItemDomain, tag="key-value-domain"):
         except (
             TypeError,
             ValueError,
-        ):  # their text shows a value, and errors are logged
+        ):  # their text shows a value, and errors of clients are logged
             raise ValueError(
                 f"{name} got an item whose value is not a number (the item is not shown, because "
-                "errors are logged). Pass a number for each item, or leave the item "
+                "errors of clients are logged). Pass a number for each item, or leave the item "
                 "out."
             ) from None
         return [ItemRows(objects([*chain.from_iterable(rows)]), lengths, None, np.array(numbers))]

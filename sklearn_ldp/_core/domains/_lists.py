@@ -252,15 +252,15 @@ class CategoryList(Uncached, tag="category-list"):
         if is_missing(value):
             refuse_missing(name, where)
         remedy = (
-            f"; its {self.size} categories are {self.shown}. List every category in "
+            f"{where}; its {self.size} categories are {self.shown}. List every category in "
             'categories=, or first replace other values by a listed category such as "other".'
         )
         if isinstance(value, (list, np.ndarray)):
             remedy += _NO_LISTS
         raise UnknownValueError(
-            f"{name} got the unknown category {value!r}{where}{remedy}",
-            f"{name} got an unknown category at position {position}{where}, which is not shown "
-            f"because errors are logged{remedy}",
+            f"{name} got the unknown category {value!r}{remedy}",
+            f"{name} got an unknown category at position {position}, which is not shown because "
+            f"errors of clients are logged{remedy}",
         )
 
 
@@ -508,7 +508,7 @@ class BinList(CategoryList, tag="bin-list"):
             raise UnknownValueError(
                 f"{name} got {value!r} at position {position}{where}, {remedy}",
                 f"{name} got a number that is not whole at position {position}{where}, which is "
-                f"not shown because errors are logged, {remedy}",
+                f"not shown because errors of clients are logged, {remedy}",
             )
         is_outside = number < low or number > high
         if is_outside:
@@ -549,7 +549,7 @@ def refuse_outside(value: Any, position: int, name: str, low: float, high: float
     raise UnknownValueError(
         f"{name} got the number {value!r} at position {position}, outside of {bounds}. {remedy}",
         f"{name} got a number outside of {bounds} at position {position}, which is not shown "
-        f"because errors are logged. {remedy}",
+        f"because errors of clients are logged. {remedy}",
     )
 
 

@@ -109,7 +109,7 @@ def _as_floats(column: np.ndarray, name: str, is_any: bool) -> np.ndarray:
     if None in numbers and not is_any:
         raise ValueError(
             f"{name} expects one number per user, got a value that is not a number (not shown, "
-            "because errors are logged). Convert the values to numbers first."
+            "because errors of clients are logged). Convert the values to numbers first."
         )
     return np.array(numbers, dtype=float)
 

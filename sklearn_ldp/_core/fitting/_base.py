@@ -32,14 +32,7 @@ from ..common.privacy import (
 from ..common.random import RandomState
 from ..common.text import counted
 from ..common.typing import Values
-from ..domains import (
-    Domain,
-    closed_domain,
-    columns_of,
-    encode_columns,
-    n_clipped,
-    without_values,
-)
+from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
 from ..domains.values import declares_levels, read_once
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -582,7 +575,7 @@ class BaseCollector(
         X = read_once(X)
         columns = columns_of(state.protocol.domain, X, self._name)
         self._check_features(X, len(columns), reset=False)
-        codes = self._codes_of(state.protocol.domain, columns, self._name)
+        codes = encode_columns(state.protocol.domain, columns, self._name)
         text = (
             f"{self._name} randomizes the values of its users in transform and score, and each "
             f"user spends epsilon={self.epsilon:g} (again, if the user was also in fit). For the "
@@ -756,7 +749,7 @@ class BaseCollector(
         warn_of_epsilon(name, self.epsilon, self.random_state)
         state = self._started()
         state = replace(state, protocol=replace(state.protocol, name=name))
-        codes = self._codes_of(state.protocol.domain, columns, name)
+        codes = encode_columns(state.protocol.domain, columns, name)
         self._state = state.with_values(codes, sample_weight, self.n_jobs)
         return self
 
@@ -814,15 +807,6 @@ class BaseCollector(
                 f"{self.epsilon!r}."
             )
         return mechanism
-
-    def _codes_of(self, domain: Domain, columns: list[Any], name: str) -> np.ndarray:
-        """Return the category code of each user's value. `name` is the class in errors.
-
-        Without a seed, the users are real, so errors do not show their values.
-        """
-        if self.random_state is not None:
-            return encode_columns(domain, columns, name)
-        return without_values(lambda: encode_columns(domain, columns, name))
 
     def _note_reports(self, reports: Any) -> None:
         """Warn once if this oracle has counted the same array of reports before."""
@@ -899,7 +883,7 @@ class BaseCollector(
         columns = columns_of(domain, X, self._name)
         if not is_new and hasattr(self, "n_features_in_"):
             self._check_features(X, len(columns), reset=False)
-        codes = self._codes_of(domain, columns, self._name)
+        codes = encode_columns(domain, columns, self._name)
         domain.warn_of_whole_numbers(columns, self._name)
         return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 

@@ -119,7 +119,7 @@ def test_errors_of_products_name_the_column_and_none_is_too_large_to_encode():
     "X", [31337, 31337.5, np.array(31337), np.array([31337j]), [[31337], [1, 2]]]
 )
 def test_errors_of_clients_do_not_show_values_that_are_no_list(X):
-    """Forgotten brackets are a client's likeliest mistake, and errors are logged."""
+    """Forgotten brackets are a client's likeliest mistake, and errors of clients are logged."""
     for oracle in (GRR(1.0, categories=10), LocalMean(1.0, bounds=(0, 100))):
         with pytest.raises(ValueError, match="^(?s:(?!31337).)*$"):
             oracle.privatize(X)
