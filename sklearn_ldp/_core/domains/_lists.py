@@ -803,7 +803,7 @@ def refuse_infinite(values: np.ndarray, name: str) -> None:
     if np.isnan(values).any():
         refuse_missing(name)
     raise ValueError(
-        f"Input X contains an infinite number, but {name} accepts only finite numbers. Replace it "
+        f"Input X contains infinity, but {name} accepts only finite numbers. Replace it "
         "by a finite number or by a category."
     )
 
