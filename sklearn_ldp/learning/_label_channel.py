@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrc
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._core.common.privacy import PrivacyWarning
+from .._core.common.privacy import PrivacyWarning, warn_once
 from .._core.common.random import RandomState
 from .._core.common.text import integer_array
 from .._core.domains import Domain, codes_on_client
 from .._core.domains.values import exact_array, is_missing
 from .._core.mechanisms.matrix import MatrixChannel
+from .._core.mechanisms.protocol import Reports, difference_of_attached, reports_of
 from ..oracles import GRR, SubsetSelection
+
+# If honest reports have such frequencies with less probability, the input is not reports. The rate
+# is small, because a search checks the reports of each fold.
+_BY_CHANCE = 1e-9
+_MOST_FAKE = 0.15  # share of faulty reports up to which there is only a warning, as in Protocol
 
 
 def corrected_labels(
@@ -98,7 +106,54 @@ def reported_codes(
     labels = checked_reports(reports, name)
     assert epsilon is not None
     channel = LabelChannel(epsilon, checked_classes(classes, name), labels[:1].size or 1)
-    return channel, channel.encode(labels, name)
+    return channel, channel.report_codes(reports, name)
+
+
+def chance_of_frequencies(
+    codes: np.ndarray, lowest: np.ndarray, highest: np.ndarray, groups: np.ndarray | int = 0
+) -> tuple[float, float]:
+    """Test whether reports can have their frequencies, for any true values of the users.
+
+    Shapes: codes (n,) or (n, size), lowest and highest (n_outputs,), groups () or (n,).
+    codes: the outputs in each report. lowest, highest: the minimum and the maximum probability of
+    each output over all true values. groups: the group of each user, which may depend on the true
+    value, but not on the random bits of the report. The frequencies of each group are tested.
+    Returns: a bound of the probability of so extreme frequencies, and the minimum proportion of
+    faulty reports that can explain the most extreme frequency.
+    """
+    # The reports of users are independent, and each contains the output with a probability between
+    # the two limits. So the number of reports with the output is stochastically between two
+    # binomial variables. The factor is the number of tests (Bonferroni).
+    rows = codes.reshape(len(codes), -1)
+    groups = np.broadcast_to(groups, len(rows))
+    counts = np.zeros((groups.max(initial=0) + 1, len(lowest)))
+    np.add.at(counts, (groups[:, None], rows), 1)
+    sizes = np.bincount(groups, minlength=1)[:, None]
+    chances = np.minimum(bdtr(counts, sizes, lowest), bdtrc(counts - 1, sizes, highest))
+    shares = counts / np.maximum(sizes, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        faulty = np.maximum(1 - shares / lowest, (shares - highest) / (1 - highest))
+    return 2 * chances.size * float(chances.min()), float(faulty.flat[chances.argmin()])
+
+
+def refuse_frequencies(
+    codes: np.ndarray, lowest: np.ndarray, highest: np.ndarray, name: str
+) -> None:
+    """Raise an error if plain reports cannot have their frequencies; warn if few are faulty.
+
+    The shapes are as for `chance_of_frequencies`.
+    """
+    chance, faulty = chance_of_frequencies(codes, lowest, highest)
+    if chance >= _BY_CHANCE:
+        return
+    text = (
+        f"{name} got reports whose frequencies are impossible for this epsilon: {faulty:.0%} or "
+        "more cannot be reports. If these are true labels, randomize them with privatize. If they "
+        "are reports, use the epsilon of the clients."
+    )
+    if faulty > _MOST_FAKE:
+        raise ValueError(text)
+    warn_once(text, UserWarning, f"frequencies of {name}")
 
 
 class LabelChannel:
@@ -118,6 +173,8 @@ class LabelChannel:
         if subset_size != 1:
             oracle = SubsetSelection(epsilon, categories=n, subset_size=subset_size)
         self._protocol = oracle.protocol()
+        #: The protocol of the reports, which are labels instead of codes.
+        self.protocol = replace(self._protocol, domain=self._domain)
         self._mechanism: Any = self._protocol.mechanism
         p, q = self._mechanism.p, self._mechanism.q
         #: Number of classes in a report.
@@ -125,6 +182,8 @@ class LabelChannel:
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
+        #: The minimum and the maximum probability that a report contains a given class.
+        self.limits = (np.full(n, float(q)), np.full(n, float(p)))
         # The likelihood of a report has two levels, here multiplied by the number of sets that
         # contain a given class.
         outside = (1 - p) / (n - self.size)
@@ -149,8 +208,24 @@ class LabelChannel:
         return codes
 
     def report_codes(self, reports: Any, name: str) -> np.ndarray:
-        """Return the integer code of each report."""
-        return self.encode(checked_reports(reports, name), name)
+        """Check reports, and return the integer code of each report."""
+        difference = difference_of_attached(self.protocol, reports)
+        if difference:
+            raise ValueError(
+                f"{name} got reports of another collection: {difference}. Use the epsilon, the "
+                "classes and the subset_size of the clients."
+            )
+        codes = self.encode(checked_reports(reports, name), name)
+        self._refuse_frequencies(reports, codes, name)
+        return codes
+
+    def _refuse_frequencies(self, reports: Any, codes: np.ndarray, name: str) -> None:
+        if not is_attached(reports):
+            refuse_frequencies(codes, *self.limits, name)
+
+    def attached(self, reports: np.ndarray) -> Reports:
+        """Return the result of `privatize` with the protocol attached."""
+        return reports_of(reports, self.protocol)
 
     def reports(self, codes: np.ndarray) -> np.ndarray:
         """Return the reports with these codes."""
@@ -221,7 +296,7 @@ class OracleChannel(LabelChannel):
                 f"{oracle!r:.80}. For randomized response pass epsilon= and classes= instead."
             )
         self._oracle = oracle
-        self._protocol = protocol
+        self._protocol = self.protocol = protocol
         self._domain = protocol.domain
         self.epsilon = oracle.epsilon
         self.n_outputs = mechanism.n_reports
@@ -230,6 +305,7 @@ class OracleChannel(LabelChannel):
         self._places = np.argsort(order)  # of each category among the sorted classes
         #: (n_outputs, n_classes): the probability of each output given each class.
         self.matrix = mechanism.probabilities[:, order]
+        self.limits = (self.matrix.min(axis=1), self.matrix.max(axis=1))
         self._decoding = mechanism.decoding[order]
         # The equivalent randomized response has the same mean Fisher information, if all classes
         # are equally frequent: n_classes * signal**2 for each contrast of classes.
@@ -244,7 +320,9 @@ class OracleChannel(LabelChannel):
         return self._places[encoded_labels(self._domain, np.asarray(y).ravel(), name)]
 
     def report_codes(self, reports: Any, name: str) -> np.ndarray:
-        return self._protocol.check(reports)
+        codes = self._protocol.check(reports)
+        self._refuse_frequencies(reports, codes, name)
+        return codes
 
     def reports(self, codes: np.ndarray) -> np.ndarray:
         return codes
@@ -266,6 +344,11 @@ class OracleChannel(LabelChannel):
 
     def as_responses(self, reported: np.ndarray) -> np.ndarray:
         return np.maximum(self.q + self.signal * reported @ self._decoding.T, 0)
+
+
+def is_attached(reports: Any) -> bool:
+    """Return whether a protocol is attached to reports."""
+    return isinstance(reports, Reports) and reports.configuration is not None
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
@@ -330,6 +413,8 @@ def checked_reports(reports: Any, name: str) -> np.ndarray:
     The shape is (n_samples,), or (n_samples, subset_size) if a report is a set of labels.
     """
     rows = np.asarray(reports)
+    if not rows.size:
+        raise ValueError(f"{name} got no reports. Pass at least 1 report.")
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
     return checked_labels(rows.ravel(), name).reshape(rows.shape)

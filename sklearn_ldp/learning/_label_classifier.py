@@ -13,19 +13,19 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import bdtrc, expit, rel_entr, softmax
+from scipy.special import expit, rel_entr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._core.common.parallel import each_warning_once
-from .._core.common.privacy import warn_of_epsilon, warn_of_learned
+from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.progress import Progress
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
@@ -33,9 +33,11 @@ from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
     OracleChannel,
+    chance_of_frequencies,
     checked_classes,
     checked_labels,
     checked_reports,
+    is_attached,
     steps_to_last,
 )
 from ._label_learner import LabelLearner
@@ -295,7 +297,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, channel.epsilon, self.random_state)
-        return channel.privatize(codes, self.random_state)
+        return channel.attached(channel.privatize(codes, self.random_state))
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomize the labels of held-out users, so that a scorer can use the reports.
@@ -306,7 +308,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         state = self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
-        return channel.privatize(codes, state)
+        return channel.attached(channel.privatize(codes, state))
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -370,6 +372,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         base = self._base()
         correction = self._correction()
         self._channel_ = channel
+        self._has_protocol = is_attached(y)
         self._n_reports = float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
@@ -542,21 +545,29 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             refuse_reports(y, self._name, 'use input="reports"')
             labels = checked_labels(y, self._name)
             return float(super().score(X, labels, sample_weight))
-        score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
-        if self.oracle is not None:
-            return score
-        n = len(self._encoded(y, is_reported=True)[1])
-        q = self._channel_.q
-        p = q + self._channel_.signal
-        agreeing = n * (q + self._channel_.signal * score)
-        if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
+        check_is_fitted(self)
+        check_consistent_length(X, y)
+        channel, codes = self._encoded(y, is_reported=True)
+        groups = channel.encode(self.predict(X), self._name)
+        chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
+        if sample_weight is None and chance < _BY_CHANCE:
             raise ValueError(
-                f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
-                "'reports'. But y agrees with the predictions more often than is possible for such "
-                "reports. If the clients used another epsilon, set it. If y contains true labels, "
-                "use accuracy_score(y, model.predict(X))."
+                f"{self._name}.score expects reports of epsilon {channel.epsilon:g}, because input "
+                "is 'reports'. But y agrees with the predictions more often than is possible for "
+                "such reports of new users. If the clients used another epsilon, set it. If y "
+                "contains true labels, use accuracy_score(y, model.predict(X))."
             )
-        return score
+        return make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+
+    def _warn_of_labels(self, y: Any) -> None:
+        """Warn once if `y` is a plain array, although `fit` received reports with a protocol."""
+        if getattr(self, "_has_protocol", False) and not is_attached(y):
+            text = (
+                f"{self._name} was fitted to reports with a protocol, but is scored on an array "
+                "without a protocol, which may contain true labels. Pass the array that privatize "
+                "returned. For true labels, use accuracy_score(y, model.predict(X))."
+            )
+            warn_once(text, UserWarning, f"labels to score {self._name}")
 
     # -- scikit-learn's tags and checks -------------------------------------------------------
     def __sklearn_tags__(self) -> Any:
@@ -605,6 +616,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 "depend on the labels, because probabilities are multiples of 2**-64. Increase "
                 "epsilon."
             )
+        if is_reported:
+            return channel, channel.report_codes(y, self._name)
         return channel, channel.encode(labels, self._name)
 
     def _correction(self) -> str:

@@ -19,6 +19,7 @@ from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
 from ..oracles import LocalMean
+from ._label_channel import is_attached, refuse_frequencies
 from ._label_learner import LabelLearner
 from ._label_scores import NORMAL_LIMIT, ratio_interval
 
@@ -492,8 +493,16 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         reports: the output of `privatize`, or the numbers that `decode` returned for it.
         """
         array: Any = column_or_1d(np.asarray(reports))
-        if array.dtype.kind != "f":
+        if is_attached(reports):
             return protocol.check(reports)
+        is_decoded = array.dtype.kind == "f"
+        codes = self._encoded(protocol, array) if is_decoded else protocol.check(reports)
+        chances = protocol.mechanism.probabilities
+        refuse_frequencies(codes, chances.min(axis=1), chances.max(axis=1), self._name)
+        return codes
+
+    def _encoded(self, protocol: Any, array: np.ndarray) -> np.ndarray:
+        """Return the report of each number that `decode` returned."""
         low, high = protocol.domain.bounds
         values = self._decoded(protocol, np.arange(len(protocol.mechanism.values)))
         order = np.argsort(values)
