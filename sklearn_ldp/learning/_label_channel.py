@@ -137,14 +137,14 @@ def chance_of_frequencies(
 
 
 def refuse_frequencies(
-    codes: np.ndarray, lowest: np.ndarray, highest: np.ndarray, name: str
+    reports: Any, codes: np.ndarray, limits: tuple[np.ndarray, np.ndarray], name: str
 ) -> None:
-    """Raise an error if plain reports cannot have their frequencies; warn if few are faulty.
+    """Raise an error if reports cannot have their frequencies; warn if few are faulty.
 
-    The shapes are as for `chance_of_frequencies`.
+    Reports with a protocol are not tested. codes and limits: as for `chance_of_frequencies`.
     """
-    chance, faulty = chance_of_frequencies(codes, lowest, highest)
-    if chance >= _BY_CHANCE:
+    chance, faulty = chance_of_frequencies(codes, *limits)
+    if is_attached(reports) or chance >= _BY_CHANCE:
         return
     text = (
         f"{name} got reports whose frequencies are impossible for this epsilon: {faulty:.0%} or "
@@ -215,13 +215,7 @@ class LabelChannel:
                 f"{name} got reports of another collection: {difference}. Use the epsilon, the "
                 "classes and the subset_size of the clients."
             )
-        codes = self.encode(checked_reports(reports, name), name)
-        self._refuse_frequencies(reports, codes, name)
-        return codes
-
-    def _refuse_frequencies(self, reports: Any, codes: np.ndarray, name: str) -> None:
-        if not is_attached(reports):
-            refuse_frequencies(codes, *self.limits, name)
+        return self.encode(checked_reports(reports, name), name)
 
     def attached(self, reports: np.ndarray) -> Reports:
         """Return the result of `privatize` with the protocol attached."""
@@ -320,9 +314,7 @@ class OracleChannel(LabelChannel):
         return self._places[encoded_labels(self._domain, np.asarray(y).ravel(), name)]
 
     def report_codes(self, reports: Any, name: str) -> np.ndarray:
-        codes = self._protocol.check(reports)
-        self._refuse_frequencies(reports, codes, name)
-        return codes
+        return self._protocol.check(reports)
 
     def reports(self, codes: np.ndarray) -> np.ndarray:
         return codes

@@ -38,6 +38,7 @@ from ._label_channel import (
     checked_labels,
     checked_reports,
     is_attached,
+    refuse_frequencies,
     steps_to_last,
 )
 from ._label_learner import LabelLearner
@@ -601,24 +602,24 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                     f"subset_size={self.subset_size!r} beside an oracle, which determines both. "
                     "Leave them out."
                 )
-            own = OracleChannel(self.oracle, self._name)
-            if is_reported:
-                return own, own.report_codes(y, self._name)
-            return own, own.encode(checked_labels(y, self._name), self._name)
-        labels = (checked_reports if is_reported else checked_labels)(y, self._name)
-        classes = self.classes
-        if classes is None:
-            classes = np.unique(labels) if learn else self.classes_
-        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
+            channel: LabelChannel = OracleChannel(self.oracle, self._name)
+        else:
+            classes = self.classes
+            if classes is None:
+                classes = np.unique(checked_reports(y, self._name)) if learn else self.classes_
+            classes = checked_classes(classes, self._name)
+            channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} got epsilon={self.epsilon!r}, which is too small: reports do not "
                 "depend on the labels, because probabilities are multiples of 2**-64. Increase "
                 "epsilon."
             )
-        if is_reported:
-            return channel, channel.report_codes(y, self._name)
-        return channel, channel.encode(labels, self._name)
+        if not is_reported:
+            return channel, channel.encode(checked_labels(y, self._name), self._name)
+        codes = channel.report_codes(y, self._name)
+        refuse_frequencies(y, codes, channel.limits, self._name)
+        return channel, codes
 
     def _correction(self) -> str:
         """Return the correction to use, or raise an error if the classifier does not support it."""

@@ -19,7 +19,7 @@ from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
 from ..oracles import LocalMean
-from ._label_channel import is_attached, refuse_frequencies
+from ._label_channel import refuse_frequencies
 from ._label_learner import LabelLearner
 from ._label_scores import NORMAL_LIMIT, ratio_interval
 
@@ -276,7 +276,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             self._warn_of_refit(self.random_state)
             y = protocol.privatize(labels, self.random_state)
         self.bounds_: tuple[float, float] = protocol.domain.bounds
-        z = self._decoded(protocol, self._codes(protocol, y))
+        z = self._decoded(protocol, self._tested(protocol, y))
         weights = _check_sample_weight(sample_weight, z, dtype=float, ensure_non_negative=True)
         fitted = clone(self._base()).fit(X, z, **routed)
         self.constant_: float = self._constant(z, weights)
@@ -401,7 +401,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         check_is_fitted(self)
         protocol = self._oracle(self.bounds_).protocol()
         low, high = self.bounds_
-        codes = self._codes(protocol, reports)
+        codes = self._tested(protocol, reports)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
         # In units in which the bounds are -1 and 1. `squares` are unbiased for the squared labels.
@@ -487,22 +487,22 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         weight = prior_variance / (prior_variance + _error_of_mean(z, w) ** 2)
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
+    def _tested(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
+        """Return reports as integers, after a test of their frequencies."""
+        codes = self._codes(protocol, reports)
+        chances = protocol.mechanism.probabilities
+        limits = chances.min(axis=1), chances.max(axis=1)
+        refuse_frequencies(reports, codes, limits, self._name)
+        return codes
+
     def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
         """Check reports, and return them as integers.
 
         reports: the output of `privatize`, or the numbers that `decode` returned for it.
         """
         array: Any = column_or_1d(np.asarray(reports))
-        if is_attached(reports):
+        if array.dtype.kind != "f":
             return protocol.check(reports)
-        is_decoded = array.dtype.kind == "f"
-        codes = self._encoded(protocol, array) if is_decoded else protocol.check(reports)
-        chances = protocol.mechanism.probabilities
-        refuse_frequencies(codes, chances.min(axis=1), chances.max(axis=1), self._name)
-        return codes
-
-    def _encoded(self, protocol: Any, array: np.ndarray) -> np.ndarray:
-        """Return the report of each number that `decode` returned."""
         low, high = protocol.domain.bounds
         values = self._decoded(protocol, np.arange(len(protocol.mechanism.values)))
         order = np.argsort(values)
