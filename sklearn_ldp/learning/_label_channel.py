@@ -71,8 +71,8 @@ def corrected_labels(
     Raises
     ------
     ValueError
-        If a report is not one of the classes, there are fewer than two classes, or epsilon is not
-        valid.
+        If a report is not one of the classes, there are fewer than two classes, epsilon is not
+        valid, or reports are of another protocol.
 
     References
     ----------
@@ -143,8 +143,10 @@ def refuse_frequencies(
 
     Reports with a protocol are not tested. codes and limits: as for `chance_of_frequencies`.
     """
+    if is_attached(reports):
+        return
     chance, faulty = chance_of_frequencies(codes, *limits)
-    if is_attached(reports) or chance >= _BY_CHANCE:
+    if chance >= _BY_CHANCE:
         return
     text = (
         f"{name} got reports whose frequencies are impossible for this epsilon: {faulty:.0%} or "

@@ -197,7 +197,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     as epsilon grows.
 
     `score` is the accuracy. Like `fit`, it reads true labels; with ``input="reports"`` it reads
-    reports, and computes the unbiased accuracy of :func:`label_dp_score`.
+    reports, and computes the unbiased accuracy of :func:`label_dp_score`. So searches over reports
+    need no `scoring`. A scorer of scikit-learn, such as ``scoring="accuracy"``, interprets reports
+    as true labels without a warning, and its scores are too small. Use ``scoring=None`` or
+    :func:`make_label_dp_scorer` instead.
+
+    Reports that `privatize` returned are refused if their epsilon, classes or subset_size differ.
+    Plain arrays, for example from a file, have no protocol. They are refused only if the frequency
+    of a report is impossible for epsilon. So true labels can pass as reports.
 
     The fit uses `C`, `fit_intercept`, `tol` and `max_iter` of a LogisticRegression, and ignores
     `solver` and its options; `verbose` shows the progress of "auto". A report contains less
@@ -282,8 +289,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, subset_size)
-            The reports: a label for each user, or a row of labels if `subset_size` is not 1.
+        Reports of shape (n_samples,) or (n_samples, subset_size)
+            The reports: a label for each user, or a row of labels if `subset_size` is not 1. The
+            array also contains the protocol (:class:`~sklearn_ldp.collection.Reports`).
 
         Raises
         ------
@@ -338,8 +346,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If a label is not one of the classes, there is only one class, epsilon is too small for
-            the number of reports, or the correction does not support the classifier.
+            If a label is not one of the classes, there is only one class, reports are of another
+            protocol or have impossible frequencies, epsilon is too small for the number of reports,
+            or the correction does not support the classifier.
         """
         self._validate_params()
         if is_regressor(self._base()):
@@ -540,7 +549,12 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         ------
         ValueError
             If `y` agrees with the predictions more often than reports can. Then `y` contains true
-            labels, or reports of a larger epsilon.
+            labels, reports of a larger epsilon, or reports of the training data.
+
+        Warns
+        -----
+        UserWarning
+            If `fit` received reports with a protocol, but `y` has none.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')

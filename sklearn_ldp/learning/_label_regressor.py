@@ -254,8 +254,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If a label is not a number between the bounds, or a report does not belong to this
-            protocol.
+            If a label is not a number between the bounds, a report does not belong to this
+            protocol, or the frequencies of reports are impossible for epsilon.
         """
         self._validate_params()
         if is_classifier(self._base()):

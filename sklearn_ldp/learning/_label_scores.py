@@ -166,8 +166,8 @@ def label_dp_score(
     Raises
     ------
     ValueError
-        If the metric does not exist or does not support the number of classes, or an argument is
-        malformed.
+        If the metric does not exist or does not support the number of classes, reports are of
+        another protocol, or an argument is malformed.
 
     Warns
     -----

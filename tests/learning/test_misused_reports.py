@@ -211,9 +211,7 @@ def test_true_labels_of_a_rare_class_are_not_reports():
     for read in reads:
         read(reports)
     # Rows may be selected by their report, because the correction is linear.
-    few = corrected_labels(
-        ["no"] * 1000, **PUBLIC
-    )
+    few = corrected_labels(["no"] * 1000, **PUBLIC)
     assert few.shape == (1000, 2)
 
 
