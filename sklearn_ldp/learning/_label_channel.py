@@ -21,7 +21,7 @@ from .._core.common.text import integer_array
 from .._core.domains import Domain, codes_on_client
 from .._core.domains.values import exact_array, is_missing
 from .._core.mechanisms.matrix import MatrixChannel
-from .._core.mechanisms.protocol import Reports, difference_of_attached, reports_of
+from .._core.mechanisms.protocol import Reports, difference_of_attached
 from ..oracles import GRR, SubsetSelection
 
 # If honest reports have such frequencies with less probability, the input is not reports. The rate
@@ -132,18 +132,23 @@ def chance_of_frequencies(
     chances = np.minimum(bdtr(counts, sizes, lowest), bdtrc(counts - 1, sizes, highest))
     shares = counts / np.maximum(sizes, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        faulty = np.maximum(1 - shares / lowest, (shares - highest) / (1 - highest))
+        faulty = np.fmax(1 - shares / lowest, (shares - highest) / (1 - highest))
     return 2 * chances.size * float(chances.min()), float(faulty.flat[chances.argmin()])
 
 
 def refuse_frequencies(
-    reports: Any, codes: np.ndarray, limits: tuple[np.ndarray, np.ndarray], name: str
+    reports: Any,
+    codes: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    sample_weight: ArrayLike | None,
+    name: str,
 ) -> None:
     """Raise an error if reports cannot have their frequencies; warn if few are faulty.
 
-    Reports with a protocol are not tested. codes and limits: as for `chance_of_frequencies`.
+    Reports with a protocol are not tested, and rows with weights neither, because such a row may
+    represent several users. codes and limits: as for `chance_of_frequencies`.
     """
-    if is_attached(reports):
+    if is_attached(reports) or sample_weight is not None:
         return
     chance, faulty = chance_of_frequencies(codes, *limits)
     if chance >= _BY_CHANCE:
@@ -218,10 +223,6 @@ class LabelChannel:
                 "classes and the subset_size of the clients."
             )
         return self.encode(checked_reports(reports, name), name)
-
-    def attached(self, reports: np.ndarray) -> Reports:
-        """Return the result of `privatize` with the protocol attached."""
-        return reports_of(reports, self.protocol)
 
     def reports(self, codes: np.ndarray) -> np.ndarray:
         """Return the reports with these codes."""

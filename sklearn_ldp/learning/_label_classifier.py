@@ -29,6 +29,7 @@ from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.progress import Progress
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
+from .._core.mechanisms.protocol import reports_of
 from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
@@ -306,7 +307,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, channel.epsilon, self.random_state)
-        return channel.attached(channel.privatize(codes, self.random_state))
+        return reports_of(channel.privatize(codes, self.random_state), channel.protocol)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomize the labels of held-out users, so that a scorer can use the reports.
@@ -317,7 +318,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         state = self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
-        return channel.attached(channel.privatize(codes, state))
+        return reports_of(channel.privatize(codes, state), channel.protocol)
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -366,7 +367,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 f"{error:.3g}, so the reports contain no usable information."
             )
         reports = channel.reports(codes)
-        if self.input == "values":
+        if self.input == "reports":
+            refuse_frequencies(y, codes, channel.limits, sample_weight, self._name)
+        else:
             if self.classes is None and self.oracle is None:
                 warn_of_learned(self._name, "the classes", "classes", self.random_state)
             warn_of_epsilon(self._name, channel.epsilon, self.random_state)
@@ -620,7 +623,8 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         else:
             classes = self.classes
             if classes is None:
-                classes = np.unique(checked_reports(y, self._name)) if learn else self.classes_
+                check = checked_reports if is_reported else checked_labels
+                classes = np.unique(check(y, self._name)) if learn else self.classes_
             classes = checked_classes(classes, self._name)
             channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
@@ -629,11 +633,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 "depend on the labels, because probabilities are multiples of 2**-64. Increase "
                 "epsilon."
             )
-        if not is_reported:
-            return channel, channel.encode(checked_labels(y, self._name), self._name)
-        codes = channel.report_codes(y, self._name)
-        refuse_frequencies(y, codes, channel.limits, self._name)
-        return channel, codes
+        if is_reported:
+            return channel, channel.report_codes(y, self._name)
+        return channel, channel.encode(checked_labels(y, self._name), self._name)
 
     def _correction(self) -> str:
         """Return the correction to use, or raise an error if the classifier does not support it."""

@@ -19,9 +19,7 @@ from ._label_channel import chance_of_frequencies, reported_codes, steps_to_last
 
 NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval
 _N_GROUPS = 20  # groups of users; the jackknife leaves out one group at a time
-_BY_CHANCE = (
-    1e-3  # if honest reports disagree so much with predictions by chance, there is a warning
-)
+_BY_CHANCE = 1e-3  # error rate of the warning that reports do not fit the predictions
 _N_TENTHS = 10  # groups of users with similar decision values, in which reports are tested
 _ROUNDING = 1e-3  # of the sum of probabilities, which may have single precision
 _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance count as true labels
@@ -244,7 +242,7 @@ def label_dp_score(
     chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
     if sample_weight is None and chance < _BY_CHANCE:
         text = (
-            f"{name} is wrong, because the reports of users with the same prediction have "
+            f"{name} is probably wrong, because the reports of users with the same prediction have "
             f"frequencies that are impossible for epsilon={channel.epsilon:g}. Pass the epsilon, "
             "classes or oracle of the clients, and pass reports instead of true labels, of users "
             "outside of the training data."
