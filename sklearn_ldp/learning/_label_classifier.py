@@ -43,7 +43,7 @@ from ._label_channel import (
     steps_to_last,
 )
 from ._label_learner import LabelLearner
-from ._label_scores import make_label_dp_scorer
+from ._label_scores import groups_of_predictions, make_label_dp_scorer
 
 # The constants of model averaging were chosen in November 2026 on the data of `python -m
 # benchmarks.accuracy._weak_labels --tuned`. The constants for trees and other classifiers (_FEW,
@@ -566,7 +566,10 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         check_is_fitted(self)
         check_consistent_length(X, y)
         channel, codes = self._encoded(y, is_reported=True)
-        groups = channel.encode(self.predict(X), self._name)
+        if hasattr(self, "predict_proba"):
+            groups = groups_of_predictions(self.predict_proba(X))
+        else:
+            groups = channel.encode(self.predict(X), self._name)
         chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
         if sample_weight is None and chance < _BY_CHANCE:
             raise ValueError(

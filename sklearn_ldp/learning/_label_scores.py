@@ -20,7 +20,7 @@ from ._label_channel import chance_of_frequencies, reported_codes, steps_to_last
 NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval
 _N_GROUPS = 20  # groups of users; the jackknife leaves out one group at a time
 _BY_CHANCE = 1e-3  # error rate of the warning that reports do not fit the predictions
-_N_TENTHS = 10  # groups of users with similar decision values, in which reports are tested
+_N_TENTHS = 10  # groups of users with similar predictions, in which reports are tested
 _ROUNDING = 1e-3  # of the sum of probabilities, which may have single precision
 _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance count as true labels
 
@@ -171,7 +171,7 @@ def label_dp_score(
     -----
     UserWarning
         If the score is nan, because the noise does not exclude that a denominator is 0. If the
-        frequencies of reports are impossible among users with the same prediction, because epsilon
+        frequencies of reports are impossible among users with similar predictions, because epsilon
         is wrong or the reports are true labels. The error rate of this test is .001. True labels
         of a weak model can pass it.
 
@@ -238,11 +238,11 @@ def label_dp_score(
         labels, predicted, codes = labels[order], predicted[order], codes[order]
         groups = np.arange(len(codes)) * _N_TENTHS // len(codes)
     else:
-        groups = predicted.argmax(axis=1)
+        groups = groups_of_predictions(predicted)
     chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
     if sample_weight is None and chance < _BY_CHANCE:
         text = (
-            f"{name} is probably wrong, because the reports of users with the same prediction have "
+            f"{name} is probably wrong, because the reports of users with similar predictions have "
             f"frequencies that are impossible for epsilon={channel.epsilon:g}. Pass the epsilon, "
             "classes or oracle of the clients, and pass reports instead of true labels, of users "
             "outside of the training data."
@@ -262,6 +262,16 @@ def label_dp_score(
             stacklevel=2,
         )
     return (score, error) if return_error else score
+
+
+def groups_of_predictions(P: np.ndarray) -> np.ndarray:
+    """Return a group for each user: the most probable class, and the tenth of its probability.
+
+    In the surest group, true labels are the most different from reports.
+    Shapes: P (n, n_classes) -> (n,).
+    """
+    ranks = P.max(axis=1).argsort(kind="stable").argsort()
+    return P.argmax(axis=1) * _N_TENTHS + ranks * _N_TENTHS // len(P)
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:

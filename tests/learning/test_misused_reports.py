@@ -247,6 +247,7 @@ def test_an_impossible_score_warns(metric, mistake):
 def test_plain_labels_after_reports_with_a_protocol_warn(uses_scorer):
     """Labels of a weak model cannot be detected by their frequencies."""
     X, y = people(4000)
+    X += np.random.default_rng(1).normal(scale=3, size=X.shape)
     reports = client().privatize(y)
     model = server().fit(X, reports)
     scorer = make_label_dp_scorer("accuracy")
@@ -347,3 +348,18 @@ def test_models_of_private_features_refuse_private_targets(kind):
             model.corrected_score(X, y == "yes", -np.ones(200))
     with pytest.raises(ValueError, match=r"already randomized.*pass decode\(reports\)"):
         model.fit(X, reports)
+
+
+def test_true_labels_of_sure_predictions_are_not_reports():
+    """The accuracy of .69 is below p = .73, but the accuracy of the surest tenth is .85."""
+    X, y = people(20_000)
+    reports = np.asarray(client().privatize(y))
+    model = server().fit(X[:10_000], reports[:10_000])
+    X, y, reports = X[10_000:], y[10_000:], reports[10_000:]
+    model.score(X, reports)  # the negative control
+    with pytest.raises(ValueError, match=r"score expects reports.*accuracy_score"):
+        model.score(X, y)
+    P = model.predict_proba(X)
+    label_dp_score("neg_log_loss", reports, P, **PUBLIC)
+    with pytest.warns(UserWarning, match=r"impossible.*true labels"):
+        label_dp_score("neg_log_loss", y, P, **PUBLIC)
