@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._core.common.docs import Documented
 from .._core.common.parallel import each_warning_once, one_thread
 from .._core.common.privacy import warn_once
+from .._core.domains.values import refuse_reports
 from .._core.statistics import ConfidenceInterval, check_level
 
 _CHUNK_CELLS = 1 << 22  # maximum size of temporary copies of rows of X
@@ -141,10 +142,15 @@ class _CorrectedModel(Documented, BaseEstimator):
         row; the target; the weights; and for each private attribute the positions of its columns.
         """
         self._validate_params()
+        self._refuse_reports(y)
         X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         blocks = self._blocks(X)
         return with_sums_of_one(X, blocks, weight, type(self).__name__), y, weight, blocks
+
+    def _refuse_reports(self, y: Any) -> None:
+        remedy = "pass decode(reports) of a LabelDPRegressor to CorrectedRidge"
+        refuse_reports(y, type(self).__name__, remedy)
 
     def _blocks(self, X: np.ndarray) -> list[np.ndarray]:
         names = getattr(self, "feature_names_in_", None)
@@ -396,8 +402,9 @@ class CorrectedRidge(RegressorMixin, _CorrectedModel):
             1 minus the ratio of the mean squared error at the true rows to the variance of y.
         """
         check_is_fitted(self)
+        self._refuse_reports(y)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         squares = (y - X @ self.coef_ - self.intercept_) ** 2
         for block in self._blocks(X):
             squares += excess(X[:, block], self.coef_[block])

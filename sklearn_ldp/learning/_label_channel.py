@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrc
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._core.common.privacy import PrivacyWarning
+from .._core.common.privacy import PrivacyWarning, warn_once
 from .._core.common.random import RandomState
 from .._core.common.text import integer_array
 from .._core.domains import Domain, codes_on_client
 from .._core.domains.values import exact_array, is_missing
 from .._core.mechanisms.matrix import MatrixChannel
+from .._core.mechanisms.protocol import Reports, difference_of_attached
 from ..oracles import GRR, SubsetSelection
+
+# If honest reports have such frequencies with less probability, the input is not reports. The rate
+# is small, because a search checks the reports of each fold.
+_BY_CHANCE = 1e-9
+_MOST_FAKE = 0.15  # share of faulty reports up to which there is only a warning, as in Protocol
 
 
 def corrected_labels(
@@ -63,8 +71,8 @@ def corrected_labels(
     Raises
     ------
     ValueError
-        If a report is not one of the classes, there are fewer than two classes, or epsilon is not
-        valid.
+        If a report is not one of the classes, there are fewer than two classes, epsilon is not
+        valid, or reports are of another protocol.
 
     References
     ----------
@@ -98,7 +106,61 @@ def reported_codes(
     labels = checked_reports(reports, name)
     assert epsilon is not None
     channel = LabelChannel(epsilon, checked_classes(classes, name), labels[:1].size or 1)
-    return channel, channel.encode(labels, name)
+    return channel, channel.report_codes(reports, name)
+
+
+def chance_of_frequencies(
+    codes: np.ndarray, lowest: np.ndarray, highest: np.ndarray, groups: np.ndarray | int = 0
+) -> tuple[float, float]:
+    """Test whether reports can have their frequencies, for any true values of the users.
+
+    Shapes: codes (n,) or (n, size), lowest and highest (n_outputs,), groups () or (n,).
+    codes: the outputs in each report. lowest, highest: the minimum and the maximum probability of
+    each output over all true values. groups: the group of each user, which may depend on the true
+    value, but not on the random bits of the report. The frequencies of each group are tested.
+    Returns: a bound of the probability of so extreme frequencies, and the minimum proportion of
+    faulty reports that can explain the most extreme frequency.
+    """
+    # The reports of users are independent, and each contains the output with a probability between
+    # the two limits. So the number of reports with the output is stochastically between two
+    # binomial variables. The factor is the number of tests (Bonferroni).
+    rows = codes.reshape(len(codes), -1)
+    groups = np.broadcast_to(groups, len(rows))
+    counts = np.zeros((groups.max(initial=0) + 1, len(lowest)))
+    np.add.at(counts, (groups[:, None], rows), 1)
+    sizes = np.bincount(groups, minlength=1)[:, None]
+    chances = np.minimum(bdtr(counts, sizes, lowest), bdtrc(counts - 1, sizes, highest))
+    shares = counts / np.maximum(sizes, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        faulty = np.fmax(1 - shares / lowest, (shares - highest) / (1 - highest))
+    return 2 * chances.size * float(chances.min()), float(faulty.flat[chances.argmin()])
+
+
+def refuse_frequencies(
+    reports: Any,
+    codes: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    sample_weight: ArrayLike | None,
+    name: str,
+) -> None:
+    """Raise an error if reports cannot have their frequencies; warn if few are faulty.
+
+    Reports with a protocol are not tested, and rows with weights neither, because such a row may
+    represent several users. codes and limits: as for `chance_of_frequencies`.
+    """
+    if is_attached(reports) or sample_weight is not None:
+        return
+    chance, faulty = chance_of_frequencies(codes, *limits)
+    if chance >= _BY_CHANCE:
+        return
+    text = (
+        f"{name} got reports whose frequencies are impossible for this epsilon: {faulty:.0%} or "
+        "more cannot be reports. If these are true labels, randomize them with privatize. If they "
+        "are reports, use the epsilon of the clients."
+    )
+    if faulty > _MOST_FAKE:
+        raise ValueError(text)
+    warn_once(text, UserWarning, f"frequencies of {name}")
 
 
 class LabelChannel:
@@ -118,6 +180,8 @@ class LabelChannel:
         if subset_size != 1:
             oracle = SubsetSelection(epsilon, categories=n, subset_size=subset_size)
         self._protocol = oracle.protocol()
+        #: The protocol of the reports, which are labels instead of codes.
+        self.protocol = replace(self._protocol, domain=self._domain)
         self._mechanism: Any = self._protocol.mechanism
         p, q = self._mechanism.p, self._mechanism.q
         #: Number of classes in a report.
@@ -125,6 +189,8 @@ class LabelChannel:
         self.q = float(q)
         #: p - q: the weight of the true label in a report.
         self.signal = float(p - q)
+        #: The minimum and the maximum probability that a report contains a given class.
+        self.limits = (np.full(n, float(q)), np.full(n, float(p)))
         # The likelihood of a report has two levels, here multiplied by the number of sets that
         # contain a given class.
         outside = (1 - p) / (n - self.size)
@@ -149,7 +215,13 @@ class LabelChannel:
         return codes
 
     def report_codes(self, reports: Any, name: str) -> np.ndarray:
-        """Return the integer code of each report."""
+        """Check reports, and return the integer code of each report."""
+        difference = difference_of_attached(self.protocol, reports)
+        if difference:
+            raise ValueError(
+                f"{name} got reports of another collection: {difference}. Use the epsilon, the "
+                "classes and the subset_size of the clients."
+            )
         return self.encode(checked_reports(reports, name), name)
 
     def reports(self, codes: np.ndarray) -> np.ndarray:
@@ -221,7 +293,7 @@ class OracleChannel(LabelChannel):
                 f"{oracle!r:.80}. For randomized response pass epsilon= and classes= instead."
             )
         self._oracle = oracle
-        self._protocol = protocol
+        self._protocol = self.protocol = protocol
         self._domain = protocol.domain
         self.epsilon = oracle.epsilon
         self.n_outputs = mechanism.n_reports
@@ -230,6 +302,7 @@ class OracleChannel(LabelChannel):
         self._places = np.argsort(order)  # of each category among the sorted classes
         #: (n_outputs, n_classes): the probability of each output given each class.
         self.matrix = mechanism.probabilities[:, order]
+        self.limits = (self.matrix.min(axis=1), self.matrix.max(axis=1))
         self._decoding = mechanism.decoding[order]
         # The equivalent randomized response has the same mean Fisher information, if all classes
         # are equally frequent: n_classes * signal**2 for each contrast of classes.
@@ -266,6 +339,11 @@ class OracleChannel(LabelChannel):
 
     def as_responses(self, reported: np.ndarray) -> np.ndarray:
         return np.maximum(self.q + self.signal * reported @ self._decoding.T, 0)
+
+
+def is_attached(reports: Any) -> bool:
+    """Return whether a protocol is attached to reports."""
+    return isinstance(reports, Reports) and reports.configuration is not None
 
 
 def encoded_labels(domain: Domain, labels: np.ndarray, name: str) -> np.ndarray:
@@ -330,6 +408,8 @@ def checked_reports(reports: Any, name: str) -> np.ndarray:
     The shape is (n_samples,), or (n_samples, subset_size) if a report is a set of labels.
     """
     rows = np.asarray(reports)
+    if not rows.size:
+        raise ValueError(f"{name} got no reports. Pass at least 1 report.")
     if rows.ndim != 2 or rows.shape[1] < 2:
         return checked_labels(reports, name)
     return checked_labels(rows.ravel(), name).reshape(rows.shape)

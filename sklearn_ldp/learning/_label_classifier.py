@@ -13,33 +13,37 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import bdtrc, expit, rel_entr, softmax
+from scipy.special import expit, rel_entr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._core.common.parallel import each_warning_once
-from .._core.common.privacy import warn_of_epsilon, warn_of_learned
+from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.progress import Progress
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
+from .._core.mechanisms.protocol import reports_of
 from ._corrected_models import minimized
 from ._label_channel import (
     LabelChannel,
     OracleChannel,
+    chance_of_frequencies,
     checked_classes,
     checked_labels,
     checked_reports,
+    is_attached,
+    refuse_frequencies,
     steps_to_last,
 )
 from ._label_learner import LabelLearner
-from ._label_scores import make_label_dp_scorer
+from ._label_scores import groups_of_predictions, make_label_dp_scorer
 
 # The constants of model averaging were chosen in November 2026 on the data of `python -m
 # benchmarks.accuracy._weak_labels --tuned`. The constants for trees and other classifiers (_FEW,
@@ -194,7 +198,14 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
     as epsilon grows.
 
     `score` is the accuracy. Like `fit`, it reads true labels; with ``input="reports"`` it reads
-    reports, and computes the unbiased accuracy of :func:`label_dp_score`.
+    reports, and computes the unbiased accuracy of :func:`label_dp_score`. So searches over reports
+    need no `scoring`. A scorer of scikit-learn, such as ``scoring="accuracy"``, interprets reports
+    as true labels without a warning, and its scores are too small. Use ``scoring=None`` or
+    :func:`make_label_dp_scorer` instead.
+
+    Reports that `privatize` returned are refused if their epsilon, classes or subset_size differ.
+    Plain arrays, for example from a file, have no protocol. They are refused only if the frequency
+    of a report is impossible for epsilon. So true labels can pass as reports.
 
     The fit uses `C`, `fit_intercept`, `tol` and `max_iter` of a LogisticRegression, and ignores
     `solver` and its options; `verbose` shows the progress of "auto". A report contains less
@@ -279,8 +290,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, subset_size)
-            The reports: a label for each user, or a row of labels if `subset_size` is not 1.
+        Reports of shape (n_samples,) or (n_samples, subset_size)
+            The reports: a label for each user, or a row of labels if `subset_size` is not 1. The
+            array also contains the protocol (:class:`~sklearn_ldp.collection.Reports`).
 
         Raises
         ------
@@ -295,7 +307,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
             )
         channel, codes = self._encoded(y)
         warn_of_epsilon(self._name, channel.epsilon, self.random_state)
-        return channel.privatize(codes, self.random_state)
+        return reports_of(channel.privatize(codes, self.random_state), channel.protocol)
 
     def _privatize_held_out(self, y: ArrayLike) -> np.ndarray:
         """Randomize the labels of held-out users, so that a scorer can use the reports.
@@ -306,7 +318,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         state = self.random_state
         if isinstance(state, Integral):
             state = np.random.default_rng([int(state), crc32(codes.astype(np.int64).tobytes())])
-        return channel.privatize(codes, state)
+        return reports_of(channel.privatize(codes, state), channel.protocol)
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -335,8 +347,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If a label is not one of the classes, there is only one class, epsilon is too small for
-            the number of reports, or the correction does not support the classifier.
+            If a label is not one of the classes, there is only one class, reports are of another
+            protocol or have impossible frequencies, epsilon is too small for the number of reports,
+            or the correction does not support the classifier.
         """
         self._validate_params()
         if is_regressor(self._base()):
@@ -354,7 +367,9 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                 f"{error:.3g}, so the reports contain no usable information."
             )
         reports = channel.reports(codes)
-        if self.input == "values":
+        if self.input == "reports":
+            refuse_frequencies(y, codes, channel.limits, sample_weight, self._name)
+        else:
             if self.classes is None and self.oracle is None:
                 warn_of_learned(self._name, "the classes", "classes", self.random_state)
             warn_of_epsilon(self._name, channel.epsilon, self.random_state)
@@ -370,6 +385,7 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         base = self._base()
         correction = self._correction()
         self._channel_ = channel
+        self._has_protocol = is_attached(y)
         self._n_reports = float(weights.sum())
         if correction == "probabilities":
             if channel.size > 1:
@@ -536,27 +552,43 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         ------
         ValueError
             If `y` agrees with the predictions more often than reports can. Then `y` contains true
-            labels, or reports of a larger epsilon.
+            labels, reports of a larger epsilon, or reports of the training data.
+
+        Warns
+        -----
+        UserWarning
+            If `fit` received reports with a protocol, but `y` has none.
         """
         if self.input == "values":
             refuse_reports(y, self._name, 'use input="reports"')
             labels = checked_labels(y, self._name)
             return float(super().score(X, labels, sample_weight))
-        score: float = make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
-        if self.oracle is not None:
-            return score
-        n = len(self._encoded(y, is_reported=True)[1])
-        q = self._channel_.q
-        p = q + self._channel_.signal
-        agreeing = n * (q + self._channel_.signal * score)
-        if sample_weight is None and bdtrc(round(agreeing) - 1, n, p) < _BY_CHANCE:
+        check_is_fitted(self)
+        check_consistent_length(X, y)
+        channel, codes = self._encoded(y, is_reported=True)
+        if hasattr(self, "predict_proba"):
+            groups = groups_of_predictions(self.predict_proba(X))
+        else:
+            groups = channel.encode(self.predict(X), self._name)
+        chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
+        if sample_weight is None and chance < _BY_CHANCE:
             raise ValueError(
-                f"{self._name}.score expects reports of epsilon {self.epsilon:g}, because input is "
-                "'reports'. But y agrees with the predictions more often than is possible for such "
-                "reports. If the clients used another epsilon, set it. If y contains true labels, "
-                "use accuracy_score(y, model.predict(X))."
+                f"{self._name}.score expects reports of epsilon {channel.epsilon:g}, because input "
+                "is 'reports'. But y agrees with the predictions more often than is possible for "
+                "such reports of new users. If the clients used another epsilon, set it. If y "
+                "contains true labels, use accuracy_score(y, model.predict(X))."
             )
-        return score
+        return make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+
+    def _warn_of_labels(self, y: Any) -> None:
+        """Warn once if `y` is a plain array, although `fit` received reports with a protocol."""
+        if getattr(self, "_has_protocol", False) and not is_attached(y):
+            text = (
+                f"{self._name} was fitted to reports with a protocol, but is scored on an array "
+                "without a protocol, which may contain true labels. Pass the array that privatize "
+                "returned. For true labels, use accuracy_score(y, model.predict(X))."
+            )
+            warn_once(text, UserWarning, f"labels to score {self._name}")
 
     # -- scikit-learn's tags and checks -------------------------------------------------------
     def __sklearn_tags__(self) -> Any:
@@ -590,22 +622,23 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
                     f"subset_size={self.subset_size!r} beside an oracle, which determines both. "
                     "Leave them out."
                 )
-            own = OracleChannel(self.oracle, self._name)
-            if is_reported:
-                return own, own.report_codes(y, self._name)
-            return own, own.encode(checked_labels(y, self._name), self._name)
-        labels = (checked_reports if is_reported else checked_labels)(y, self._name)
-        classes = self.classes
-        if classes is None:
-            classes = np.unique(labels) if learn else self.classes_
-        channel = LabelChannel(self.epsilon, checked_classes(classes, self._name), self.subset_size)
+            channel: LabelChannel = OracleChannel(self.oracle, self._name)
+        else:
+            classes = self.classes
+            if classes is None:
+                check = checked_reports if is_reported else checked_labels
+                classes = np.unique(check(y, self._name)) if learn else self.classes_
+            classes = checked_classes(classes, self._name)
+            channel = LabelChannel(self.epsilon, classes, self.subset_size)
         if channel.signal <= 0:
             raise ValueError(
                 f"{self._name} got epsilon={self.epsilon!r}, which is too small: reports do not "
                 "depend on the labels, because probabilities are multiples of 2**-64. Increase "
                 "epsilon."
             )
-        return channel, channel.encode(labels, self._name)
+        if is_reported:
+            return channel, channel.report_codes(y, self._name)
+        return channel, channel.encode(checked_labels(y, self._name), self._name)
 
     def _correction(self) -> str:
         """Return the correction to use, or raise an error if the classifier does not support it."""

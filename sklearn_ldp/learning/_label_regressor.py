@@ -19,6 +19,7 @@ from .._core.common.privacy import warn_of_epsilon, warn_of_learned, warn_once
 from .._core.common.random import RandomState
 from .._core.domains.values import refuse_reports
 from ..oracles import LocalMean
+from ._label_channel import refuse_frequencies
 from ._label_learner import LabelLearner
 from ._label_scores import NORMAL_LIMIT, ratio_interval
 
@@ -224,7 +225,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             If a report does not belong to this protocol.
         """
         protocol = self.oracle().protocol()
-        return self._decoded(protocol, self._codes(protocol, reports))
+        return self._decoded(protocol, self._plain(protocol, reports))
 
     # -- server side --------------------------------------------------------------------------
     def fit(
@@ -253,8 +254,8 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         Raises
         ------
         ValueError
-            If a label is not a number between the bounds, or a report does not belong to this
-            protocol.
+            If a label is not a number between the bounds, a report does not belong to this
+            protocol, or the frequencies of reports are impossible for epsilon.
         """
         self._validate_params()
         if is_classifier(self._base()):
@@ -275,7 +276,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
             self._warn_of_refit(self.random_state)
             y = protocol.privatize(labels, self.random_state)
         self.bounds_: tuple[float, float] = protocol.domain.bounds
-        z = self._decoded(protocol, self._codes(protocol, y))
+        z = self._decoded(protocol, self._codes(protocol, y, sample_weight))
         weights = _check_sample_weight(sample_weight, z, dtype=float, ensure_non_negative=True)
         fitted = clone(self._base()).fit(X, z, **routed)
         self.constant_: float = self._constant(z, weights)
@@ -400,7 +401,7 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         check_is_fitted(self)
         protocol = self._oracle(self.bounds_).protocol()
         low, high = self.bounds_
-        codes = self._codes(protocol, reports)
+        codes = self._codes(protocol, reports, sample_weight)
         w = _check_sample_weight(sample_weight, codes, dtype=float, ensure_non_negative=True)
         w = w / w.sum()
         # In units in which the bounds are -1 and 1. `squares` are unbiased for the squared labels.
@@ -486,7 +487,15 @@ class LabelDPRegressor(RegressorMixin, LabelLearner):
         weight = prior_variance / (prior_variance + _error_of_mean(z, w) ** 2)
         return float(np.clip(middle + weight * (mean - middle), low, high))
 
-    def _codes(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
+    def _codes(self, protocol: Any, reports: ArrayLike, sample_weight: Any) -> np.ndarray:
+        """Check reports and their frequencies, and return the reports as integers."""
+        codes = self._plain(protocol, reports)
+        chances = protocol.mechanism.probabilities
+        limits = chances.min(axis=1), chances.max(axis=1)
+        refuse_frequencies(reports, codes, limits, sample_weight, self._name)
+        return codes
+
+    def _plain(self, protocol: Any, reports: ArrayLike) -> np.ndarray:
         """Check reports, and return them as integers.
 
         reports: the output of `privatize`, or the numbers that `decode` returned for it.

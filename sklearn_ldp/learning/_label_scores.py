@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight
 
+from .._core.common.privacy import warn_once
 from .._core.common.scorers import BaseScorer
-from ._label_channel import reported_codes, steps_to_last
+from ._label_channel import chance_of_frequencies, reported_codes, steps_to_last
 
 NORMAL_LIMIT = float(stats.norm.ppf(0.975))  # standard errors on either side of a 95 % interval
 _N_GROUPS = 20  # groups of users; the jackknife leaves out one group at a time
+_BY_CHANCE = 1e-3  # error rate of the warning that reports do not fit the predictions
+_N_TENTHS = 10  # groups of users with similar predictions, in which reports are tested
+_ROUNDING = 1e-3  # of the sum of probabilities, which may have single precision
 _LEAST_NOISE = 1e-6  # labels with a smaller share of noise in their variance count as true labels
 
 
@@ -159,13 +164,16 @@ def label_dp_score(
     Raises
     ------
     ValueError
-        If the metric does not exist or does not support the number of classes, or an argument is
-        malformed.
+        If the metric does not exist or does not support the number of classes, reports are of
+        another protocol, or an argument is malformed.
 
     Warns
     -----
     UserWarning
-        If the score is nan, because the noise does not exclude that a denominator is 0.
+        If the score is nan, because the noise does not exclude that a denominator is 0. If the
+        frequencies of reports are impossible among users with similar predictions, because epsilon
+        is wrong or the reports are true labels. The error rate of this test is .001. True labels
+        of a weak model can pass it.
 
     References
     ----------
@@ -199,23 +207,47 @@ def label_dp_score(
         )
     labels = channel.corrected(codes)
     predicted = np.asarray(predictions)
+    column = " For predicted probabilities, pass predict_proba(X)[:, 1]."
     shape = (len(labels), n_classes) if label_metric.needs == "probabilities" else (len(labels),)
     if predicted.shape != shape:
         raise ValueError(
             f"{name} needs predictions of shape {shape}, got the shape {predicted.shape}. Pass "
-            "one prediction for each report."
+            f"one prediction for each report.{column if label_metric.needs == 'decision' else ''}"
         )
+    if label_metric.needs != "labels" and predicted.dtype.kind == "f":
+        assert_all_finite(predicted, input_name="predictions")
+    if label_metric.needs == "probabilities":
+        sums = predicted.sum(axis=1)
+        if predicted.min() < 0 or np.abs(sums - 1).max() > _ROUNDING:
+            raise ValueError(
+                f"{name} needs probabilities that sum to 1 in each row, got rows with sums from "
+                f"{sums.min():g} to {sums.max():g} and the minimum {predicted.min():g}. Pass the "
+                "output of predict_proba."
+            )
     # The share of noise in the variance of the labels. A true label equals its square, so the
     # difference of both is noise.
     spread = max(np.sum((labels - labels.mean(axis=0)) ** 2), np.finfo(float).eps)
     noise = np.clip(np.sum(labels**2 - labels) / spread, _LEAST_NOISE, 1)
     if sample_weight is not None:
-        labels *= _check_sample_weight(sample_weight, labels, dtype=float)[:, None]
+        kinds: dict[str, Any] = {"dtype": float, "ensure_non_negative": True}
+        labels *= _check_sample_weight(sample_weight, labels, **kinds)[:, None]
     if label_metric.needs == "labels":
-        predicted = channel.encode(predicted, name)
+        groups = predicted = channel.encode(predicted, name)
     elif label_metric.needs == "decision":  # sorted once for all groups of the jackknife
         order = np.argsort(predicted, kind="stable")
-        labels, predicted = labels[order], predicted[order]
+        labels, predicted, codes = labels[order], predicted[order], codes[order]
+        groups = np.arange(len(codes)) * _N_TENTHS // len(codes)
+    else:
+        groups = groups_of_predictions(predicted)
+    chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
+    if sample_weight is None and chance < _BY_CHANCE:
+        text = (
+            f"{name} is probably wrong, because the reports of users with similar predictions have "
+            f"frequencies that are impossible for epsilon={channel.epsilon:g}. Pass the epsilon, "
+            "classes or oracle of the clients, and pass reports instead of true labels, of users "
+            "outside of the training data."
+        )
+        warn_once(text, UserWarning, name)
     score = label_metric.score(labels, predicted)
     if not (return_error or np.ndim(score)):
         return score
@@ -230,6 +262,16 @@ def label_dp_score(
             stacklevel=2,
         )
     return (score, error) if return_error else score
+
+
+def groups_of_predictions(P: np.ndarray) -> np.ndarray:
+    """Return a group for each user: the most probable class, and the tenth of its probability.
+
+    In the surest group, true labels are the most different from reports.
+    Shapes: P (n, n_classes) -> (n,).
+    """
+    ranks = P.max(axis=1).argsort(kind="stable").argsort()
+    return P.argmax(axis=1) * _N_TENTHS + ranks * _N_TENTHS // len(P)
 
 
 def _replicates(score: Any, labels: np.ndarray, predictions: np.ndarray) -> np.ndarray:
@@ -377,7 +419,9 @@ class LabelDPScorer(BaseScorer):
                 )
             oracle = model.oracle
             epsilon = model.epsilon if oracle is None else None
-            if model.input == "values":
+            if model.input == "reports":
+                model._warn_of_labels(y)
+            else:
                 try:
                     reports = model._privatize_held_out(y)
                 except ValueError as error:

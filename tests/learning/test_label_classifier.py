@@ -447,7 +447,7 @@ def test_sets_of_labels_are_refused_where_they_cannot_be_learnt_from():
     y = np.arange(60) % 12
     X = np.eye(12)[y]
     known = {"epsilon": 2.0, "classes": range(12)}
-    sets = LabelDPClassifier(**known, subset_size=3, random_state=0).privatize(y)
+    sets = np.asarray(LabelDPClassifier(**known, subset_size=3, random_state=0).privatize(y))
     with pytest.raises(ValueError, match="learns from sets of labels"):
         LabelDPClassifier(GaussianNB(), **known, subset_size=3, random_state=0).fit(X, y)
     with pytest.raises(
@@ -850,7 +850,7 @@ def test_the_default_score_of_reports_is_unbiased():
     assert np.mean(fitted.predict(X) == reports) < accuracy - 0.066  # the negative control
     with pytest.raises(ValueError, match=r"score expects reports.*accuracy_score"):
         fitted.score(X, fitted.predict(X))
-    surer = clone(model).set_params(random_state=0, epsilon=4.0).privatize(y)
+    surer = np.asarray(clone(model).set_params(random_state=0, epsilon=4.0).privatize(y))
     with pytest.raises(
         ValueError, match=r"reports of epsilon 1.*If the clients used another epsilon"
     ):

@@ -134,6 +134,17 @@ class _Mixture(dict[str, Any]):
     rounds: frozenset[str] = frozenset()
 
 
+def difference_of_attached(protocol: Protocol, reports: Any, in_any_round: bool = True) -> str:
+    """Describe how the protocol that is attached to reports differs from this protocol.
+
+    The result is empty if both agree, or if no protocol is attached.
+    """
+    source = _source_of(reports)
+    if source is None:
+        return ""
+    return protocol.difference(source, in_any_round=in_any_round or not _round_of(source))
+
+
 def _common(sources: Iterable[Any]) -> Any:
     """Return the protocol (or its configuration) to attach to reports that are concatenated.
 
@@ -400,8 +411,7 @@ class Protocol(Uncached):
         """
         source = _source_of(reports)
         try:
-            is_any = in_any_round or not _round_of(source)
-            difference = source is not None and self.difference(source, in_any_round=is_any)
+            difference = difference_of_attached(self, reports, in_any_round)
             if difference:
                 raise ValueError(f"the reports are of another collection: {difference}")
             checked = self.mechanism.as_reports(reports)
