@@ -355,7 +355,7 @@ def test_an_aim_in_the_units_of_the_question():
         ),
         (r"frequency of 0 and a difference of 1\.1 are impossible", {"change": 1.1}),
         (r"and a difference of 0\.2 are impossible", {"change": 0.2, "frequency": 0.9}),
-        ("are impossible together", {"change": 0.2, "frequency": -0.1}),
+        ("frequency must be from 0 to below 1, got -0.1", {"change": 0.2, "frequency": -0.1}),
         ("compares a frequency with 0. Leave out", {"detection": 0.1, "frequency": 0.1}),
     ],
 )

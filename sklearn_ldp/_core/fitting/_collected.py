@@ -17,6 +17,7 @@ from ..mechanisms.coins import CoinStreams
 _WEIGHTED_GROUPS = """ Groups of users can, by their proportions of the population:
   by_group = estimate_by_group(oracle, X, by=group)
   inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
+_MANY_USERS = 50  # so many reports rarely have equal counts in two collections; by hand
 #: Parameters in which the parties of a collection may differ.
 PARTY_PARAMETERS = ("input", "random_state", "n_jobs")
 
@@ -218,6 +219,13 @@ class Collected(Uncached):
             ) from None
         is_weighted = self.is_weighted or other.is_weighted
         return replace(self, counts=self.counts + other.counts, is_weighted=is_weighted)
+
+    def has_equal_counts(self, other: Collected) -> bool:
+        """Return whether two collections of many users have the same counts of reports."""
+        if self.counts.n_samples < _MANY_USERS:  # few reports may be equal by chance
+            return False
+        pairs = zip(self.decoded, other.decoded, strict=True)
+        return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
         """Return this collection with the reports that another call has added to an earlier state.
