@@ -259,6 +259,7 @@ class StringPlan:
         The result is the smallest number n, up to 0.1 %, that suffices for the plan with
         ``expected_n_users=n``. Pass it as `expected_n_users` of the oracle.
         """
+        frequencies_below_1("frequency", frequency)
         check_number("frequency", frequency)
         check_power(power)
         lowest, highest = 1, MOST_EXPECTED_USERS
