@@ -500,14 +500,15 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         """
         weights = np.asarray(sizes)
         domain = closed_domain(self._domain())
+        mean: Any = 0.0
         is_valid = weights.ndim == 1 and weights.dtype.kind in "biuf"
-        is_valid = is_valid and np.all(np.isfinite(weights)) and np.all(weights >= 0)
-        items = np.arange(len(weights) if is_valid else 0)
-        mean = items @ weights / max(weights.sum(), 1e-300) if is_valid else 0
-        f = mean / domain.size if frequency is None else frequency
-        if not (mean > 0 and isinstance(f, Real) and 0 <= f <= 1):
+        if is_valid and np.all((weights >= 0) & (weights < math.inf)):
+            items = np.arange(len(weights))
+            mean = items @ weights / max(weights.sum(), 1e-300)
+        f: Any = mean / domain.size if frequency is None else frequency
+        if not (mean > 0 and isinstance(f, Real) and 0 <= float(f) <= 1):
             raise ValueError(
-                f"{self._name}.plan got sizes={sizes!r} and frequency={f!r}. Pass as sizes= the "
+                f"{self._name}.plan got sizes={sizes!r} and frequency={frequency!r}. Pass as sizes= the "
                 "numbers of users who have 0, 1, 2, .. items, with at least one user who has an "
                 "item, and as frequency= a number from 0 to 1."
             )

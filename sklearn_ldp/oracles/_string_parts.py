@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from .._core.common.locks import cached_property
@@ -201,23 +203,25 @@ class StringPlan:
         """Number of prefixes that the search keeps after each searching part except the last."""
         return 2 * self.n_found
 
-    def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
+    def found_probability(self, frequencies: ArrayLike, n_users: int | None = None) -> np.ndarray:
         """Return, for each frequency, the approximate probability that such a string is found.
 
         Shapes: frequencies (n,) -> (n,). A frequency is at least 0 and less than 1.
         n_users: number of users; if None, the expected number.
         The result is a product over the searching parts. Each factor is the probability that the
         estimate of the string's prefix is large enough to be kept. It ignores that other strings
-        may have the same prefix. Below the threshold, real collections find more strings.
+        may have the same prefix.
         """
         values = frequencies_below_1("frequencies", frequencies)[..., None]
-        root = self._root(n_users)
+        return self._probability(values, self._root(n_users))
+
+    def _probability(self, values: Any, root: Any) -> Any:
         p, q = _support(self.epsilon, self.hash_range)
         # The standard error at the frequency of the string, divided by the one at frequency 0.
         growth = np.sqrt(1 + values * (p * (1 - p) / (q * (1 - q)) - 1))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", divide="ignore"):
             distances = values / self._errors_of_one * root - self._levels(root)
-        return ndtr(distances / growth).prod(axis=-1)
+            return ndtr(distances / growth).prod(axis=-1)
 
     def _levels(self, root: Any) -> np.ndarray:
         """Return `noise_levels`, corrected for the skewness of the counts of few reports.
@@ -245,12 +249,14 @@ class StringPlan:
 
     def threshold(self, n_users: int | None = None) -> float:
         """Return the approximate frequency above which a string is found with a probability above
-        1/2.
+        1/2, or 1 if there is no such frequency.
 
         `n_users` is the number of users; if None, the expected number.
         """
         root = self._root(n_users)
-        return float((self._levels(root) * self._errors_of_one).max() / root)
+        if self._probability(1.0, root) <= 0.5:
+            return 1.0
+        return float(brentq(lambda f: self._probability(f, root) - 0.5, 0.0, 1.0))
 
     def users_for(self, frequency: float, *, power: float = 0.8) -> int:
         """Return the number of users from which a string is found with the probability `power`.

@@ -382,8 +382,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
             ``found_probability(frequencies)`` returns the probability that a string of a given
             frequency is found, from 0 to 1. Its method ``users_for(frequency, power=0.8)`` returns
             the number of users from which this probability is at least `power`, if you pass this
-            number as `expected_n_users`. Both use approximations: below a probability of 1/2, real
-            collections find more strings.
+            number as `expected_n_users`. ``threshold()`` is the frequency at which the probability
+            is 1/2. All three are approximations.
 
         Raises
         ------
@@ -397,7 +397,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         >>> plan.found_probability([0.01, 0.003, 0.001]).round(2)
         array([...])
         >>> plan.users_for(0.01)
-        1
+        162851
         """
         return self._domain().plan
 

@@ -472,7 +472,15 @@ def test_the_largest_bias_is_the_expected_loss_of_an_item(seed):
 
 @pytest.mark.parametrize(
     ("sizes", "frequency"),
-    [("abc", None), ([[1, 2]], None), ([1, 2], "5 %"), ([1, 2], np.nan), ([1, 2], 5), ([], None)],
+    [
+        ("abc", None),
+        ([[1, 2]], None),
+        ([1, 2], "5 %"),
+        ([1, 2], np.nan),
+        ([1, 2], 5),
+        ([], None),
+        ([np.inf, 1], None),
+    ],
 )
 def test_plans_of_items_check_their_arguments(sizes, frequency):
     with pytest.raises(ValueError, match="ItemOracle.plan got sizes="):

@@ -594,6 +594,8 @@ def test_the_plan_says_what_to_expect():
     assert plan.found_probability([0.005], n_users=10**7) > rising[1]
     assert 0.003 < plan.threshold() < 0.01
     assert plan.threshold(10**7) < plan.threshold()
+    assert plan.found_probability([plan.threshold()])[0] == pytest.approx(0.5)
+    assert plan.threshold(10) == 1  # too few users for any frequency
 
 
 PLANNED = {"alphabet": LETTERS, "max_length": 10, "n_found": 16}

@@ -176,7 +176,7 @@ class ItemDomain(Domain, tag="item-domain"):
         losses: Counter = Counter()
         for size, users_by_item in counts.items():
             lost = 1 - self.max_items / size
-            losses.update({item: lost * n for item, n in users_by_item.items()})  # type: ignore
+            losses.update({item: lost * n for item, n in users_by_item.items()})
         return max(losses.values(), default=0) / len(columns[0].lengths)
 
     def _encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
