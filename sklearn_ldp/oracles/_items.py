@@ -508,9 +508,9 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         f: Any = mean / domain.size if frequency is None else frequency
         if not (mean > 0 and isinstance(f, Real) and 0 <= float(f) <= 1):
             raise ValueError(
-                f"{self._name}.plan got sizes={sizes!r} and frequency={frequency!r}. Pass as sizes= the "
-                "numbers of users who have 0, 1, 2, .. items, with at least one user who has an "
-                "item, and as frequency= a number from 0 to 1."
+                f"{self._name}.plan got sizes={sizes!r} and frequency={frequency!r}. Pass as "
+                "sizes= the numbers of users who have 0, 1, 2, .. items, with at least one user "
+                "who has an item, and as frequency= a number from 0 to 1."
             )
         tried = np.arange(1, min(len(weights) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")

@@ -276,8 +276,7 @@ class StringPlan:
             )
         # Ends: each step halves the logarithm of highest / lowest.
         while highest - lowest > 1 and highest > 1.001 * lowest:
-            middle = math.isqrt(lowest * highest)
-            middle = min(max(middle, lowest + 1), highest - 1)
+            middle = max(math.isqrt(lowest * highest), lowest + 1)
             suffices = self._replanned(middle).found_probability(frequency) >= power
             lowest, highest = (lowest, middle) if suffices else (middle, highest)
         return highest
