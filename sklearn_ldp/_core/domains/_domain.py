@@ -1131,10 +1131,10 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         return letters
 
     def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
-        """Raise ValueError if a value is neither a string nor missing."""
+        """Raise ValueError if a raw value is neither a string nor missing."""
         # Clients with missing="report" send a default value instead, because an error would reveal
-        # the value.
-        for user, value in enumerate(columns[0].tolist()):
+        # the value. Without it, `encode` has raised the error.
+        for user, value in enumerate(columns[0].tolist() if self.is_stood_in else []):
             if not (isinstance(value, str) or is_missing(value)):
                 self._refuse(*_problem_of(value), name, user)
 

@@ -724,7 +724,7 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
     if len(items) < 2:
         refuse_size(len(items), name)
     remedy = "Strip the spaces, and list each category once"
-    warn_of_variants(items, name, "categories", remedy, differences="")
+    warn_of_variants(items, name, "categories", remedy, ignores_case=False)
     return array
 
 

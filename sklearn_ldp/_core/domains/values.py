@@ -259,19 +259,20 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
 
 
 def warn_of_variants(
-    labels: Iterable[Any], name: str, kind: str, remedy: str, *, differences: str = "case or "
+    labels: Iterable[Any], name: str, kind: str, remedy: str, *, ignores_case: bool = True
 ) -> None:
     """Warn once if two texts differ only in case, or in spaces around them.
 
-    kind: the noun for the labels. differences: if "", texts that differ in case do not count.
+    kind: the noun for the labels. ignores_case: if False, texts that differ in case are different.
     """
     texts = [label.strip() for label in labels if isinstance(label, str)]
-    counts = Counter(text.casefold() if differences else text for text in texts)
+    counts = Counter(text.casefold() if ignores_case else text for text in texts)
     variants = counts.most_common(1)
     if variants and variants[0][1] > 1:
         text, count = variants[0]
-        message = f"{name} has {count} {kind} that differ only in {differences}spaces around "
-        warn_once(f"{message}{text!r}. {remedy}.", UserWarning, f"{name}: variants of {text}")
+        difference = "case or spaces" if ignores_case else "spaces"
+        message = f"{name} has {count} {kind} that differ only in {difference} around {text!r}."
+        warn_once(f"{message} {remedy}.", UserWarning, f"{name}: variants of {text}")
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:
