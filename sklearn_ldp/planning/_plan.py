@@ -100,6 +100,7 @@ class Plan:
     --------
     sklearn_ldp.oracles.profile_oracle : The size of reports and the cost of decoding.
     sklearn_ldp.best_oracle : The oracle with the smallest error.
+    sklearn_ldp.StringOracle.plan : The plan of a collection of strings.
 
     Notes
     -----
