@@ -245,7 +245,7 @@ REFUSED = {
         for kind in ORACLES
         if kind not in ("categories", "items")
     },
-    ("strings", "plan"): "Plan needs an oracle or a survey, got StringOracle",
+    ("strings", "plan"): "Plan does not support StringOracle, which has a plan of its own",
 }
 
 

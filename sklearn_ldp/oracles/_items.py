@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.common.privacy import warn_once
 from .._core.common.random import RandomState
 from .._core.domains import Categories, Domain, ItemDomain, closed_domain, word_digests
 from .._core.mechanisms.channel import Channel
@@ -26,6 +27,7 @@ from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_vari
 from ._subset import SubsetChannel
 
 _MOST_ITEMS = 1 << 8
+_MANY_USERS = 50  # minimum number of users for a warning about their items
 _MOST_SUBSET = 1 << 14  # "auto" uses subsets up to this number: a report has a bit per category
 _PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to s / 2**31
 
@@ -370,10 +372,11 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     the hash function.
 
     **Users with more than `max_items` items.** The client draws `max_items` of the user's items,
-    and ignores the other items. So the frequencies of the items of such users are underestimated,
-    and reports do not reveal how many such users there are. If you have a public guess of the
-    distribution of the number of items per user, `plan` computes this bias and the error for each
-    value of `max_items`.
+    and ignores the other items. So `frequencies_` underestimates the items of such users, and
+    confidence intervals do not include this bias. Reports do not reveal how many such users there
+    are. If you have a public guess of the distribution of the number of items per user, `plan`
+    computes this bias and the error for each value of `max_items`. `fit` and `partial_fit` on raw
+    values warn once if the bias of an item exceeds the standard error.
 
     **Sums over several items** would count a user with two of these items twice. So queries that
     add up items raise an error. Post-processors that make the frequencies sum to 1 also raise an
@@ -387,7 +390,8 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
     %(parameters)s
     max_items : int, default=5
         Maximum number of a user's items on which the report depends, from 1 to 256. The variance is
-        about proportional to `max_items`, whatever the number of items that users have.
+        about proportional to `max_items`, whatever the number of items that users have. If some
+        users have more items, estimates are too small.
     method : {"auto", "subset", "hash"}, default="auto"
         The mechanism. "auto" uses subsets for up to 2**14 categories, and hashing for more
         categories or if ``categories="open"``. With subsets, a report has at most one bit per
@@ -494,17 +498,19 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         >>> int(table["max_items"][table["rmse"].argmin()])
         3
         """
-        weights = np.asarray(sizes, dtype=np.float64)
+        weights = np.asarray(sizes)
         domain = closed_domain(self._domain())
-        items = np.arange(len(weights))
-        mean = items @ weights / max(weights.sum(), 1e-300)
-        f = mean / domain.size if frequency is None else frequency
-        is_valid = np.all(np.isfinite(weights)) and np.all(weights >= 0)
-        if not (is_valid and mean > 0 and 0 <= f <= 1):
+        mean: Any = 0.0
+        is_valid = weights.ndim == 1 and weights.dtype.kind in "biuf"
+        if is_valid and np.all((weights >= 0) & (weights < math.inf)):
+            items = np.arange(len(weights))
+            mean = items @ weights / max(weights.sum(), 1e-300)
+        f: Any = mean / domain.size if frequency is None else frequency
+        if not (mean > 0 and isinstance(f, Real) and 0 <= float(f) <= 1):
             raise ValueError(
-                f"{self._name}.plan got sizes={sizes!r} and frequency={f!r}. Pass as sizes= the "
-                "numbers of users who have 0, 1, 2, .. items, with at least one user who has an "
-                "item, and as frequency= a number from 0 to 1."
+                f"{self._name}.plan got sizes={sizes!r} and frequency={frequency!r}. Pass as "
+                "sizes= the numbers of users who have 0, 1, 2, .. items, with at least one user "
+                "who has an item, and as frequency= a number from 0 to 1."
             )
         tried = np.arange(1, min(len(weights) - 1, _MOST_ITEMS) + 1)
         planned = clone(self).set_params(input="values")
@@ -514,6 +520,19 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
         bias = [f * (np.minimum(items, m) @ weights / weights.sum() / mean - 1) for m in tried]
         columns = {"max_items": tried, "std": np.array(std), "bias": np.array(bias)}
         return {**columns, "rmse": np.hypot(std, bias)}
+
+    def _draw(self, state, X, sample_weight, *, is_new=False):
+        batch = super()._draw(state, X, sample_weight, is_new=is_new)
+        if batch.columns is not None:  # raw values; clients do not warn, because it reveals a value
+            n_users = batch.after.counts.n_samples
+            bias = state.protocol.domain.largest_bias(batch.columns)
+            if n_users >= _MANY_USERS and bias > batch.after.mechanism.noise(n_users).std:
+                text = f"{self._name} underestimates frequencies by more than their standard error "
+                text += f"(up to {bias:.1g}), because a report describes at most max_items="
+                text += f"{self.max_items} items of a user. Intervals do not include this bias. "
+                text += "Pass a larger max_items=, which plan(..) helps to choose."
+                warn_once(text, UserWarning, f"{self._name} max_items={self.max_items}")
+        return batch
 
     def _numbers_of(self, domain: Any, codes: np.ndarray) -> np.ndarray:
         return domain.places_of(codes)

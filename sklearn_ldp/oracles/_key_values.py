@@ -102,7 +102,8 @@ class KeyValueOracle(ItemOracle, tag="key-value-oracle"):
         The smallest and the largest possible number, which are public. A number outside of the
         bounds raises an error.
     max_items : int, default=5
-        Maximum number of a user's items on which the report depends, as in :class:`ItemOracle`.
+        Maximum number of a user's items on which the report depends, as in :class:`ItemOracle`. If
+        some users have more items, estimated frequencies are too small.
 
     %(attributes)s
     means_ : ndarray of shape (d,)

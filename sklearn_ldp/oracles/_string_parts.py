@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from .._core.common.locks import cached_property
+from .._core.common.numbers import (
+    check_number,
+    check_power,
+    frequencies_below_1,
+    positive_numbers,
+)
 from .._core.domains import StringCoder, StringDomain
 from .._core.domains.canonical import list_digest
 from .._core.mechanisms.coins import PROBABILITY_UNIT, direct_threshold, exp_lower_bound
@@ -23,6 +32,7 @@ from .._core.numerics.finite_field import MAX_SUGGESTED_POWER, FiniteField, prim
 from .._core.numerics.transforms import mixed
 from ._local_hashing import LinearHash, MixingHash
 
+MOST_EXPECTED_USERS = 1 << 40
 _DIGEST_BITS = 40  # of a prefix: together with the new digits, a code has fewer than 63 bits
 # Maximum numbers of extensions of the empty prefix, and of each other prefix.
 _MOST_FIRST = 1 << 20
@@ -184,36 +194,102 @@ class StringPlan:
     n_strings: float  # number of strings that these digits distinguish
     n_found: int
     expected_n_users: int
+    # For `users_for`: the domain, and the number of values of a digit unless it is "auto".
+    strings: StringDomain | None = field(default=None, compare=False, repr=False)
+    chosen_range: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def n_kept(self) -> int:
         """Number of prefixes that the search keeps after each searching part except the last."""
         return 2 * self.n_found
 
-    def found_probability(self, frequencies: np.ndarray, n_users: int | None = None) -> np.ndarray:
+    def found_probability(self, frequencies: ArrayLike, n_users: int | None = None) -> np.ndarray:
         """Return, for each frequency, the approximate probability that such a string is found.
 
-        Shapes: frequencies (n,) -> (n,).
+        Shapes: frequencies (n,) -> (n,). A frequency is at least 0 and less than 1.
         n_users: number of users; if None, the expected number.
         The result is a product over the searching parts. Each factor is the probability that the
         estimate of the string's prefix is large enough to be kept. It ignores that other strings
         may have the same prefix.
         """
-        n = self.expected_n_users if n_users is None else n_users
-        levels = self.noise_levels
-        errors = self._errors_of_one / math.sqrt(n)
+        values = frequencies_below_1("frequencies", frequencies)[..., None]
+        return self._probability(values, self._root(n_users))
+
+    def _probability(self, values: Any, root: Any) -> Any:
+        p, q = _support(self.epsilon, self.hash_range)
+        # The standard error at the frequency of the string, divided by the one at frequency 0.
+        growth = np.sqrt(1 + values * (p * (1 - p) / (q * (1 - q)) - 1))
+        with np.errstate(over="ignore", divide="ignore"):
+            distances = values / self._errors_of_one * root - self._levels(root)
+            return ndtr(distances / growth).prod(axis=-1)
+
+    def _levels(self, root: Any) -> np.ndarray:
+        """Return `noise_levels`, corrected for the skewness of the counts of few reports.
+
+        This is the first term of the Cornish-Fisher expansion. `root` is the square root of the
+        number of users.
+        """
+        q = 1 / self.hash_range
+        skewness = (1 - 2 * q) / np.sqrt(np.array(self.shares[:-1]) * q * (1 - q)) / root
+        return self.noise_levels + (self.noise_levels**2 - 1) / 6 * skewness
+
+    @property
+    def normal_recall(self) -> float:
+        """Return the expected recall for typical frequencies, by the normal approximation.
+
+        It determines the plan. A change would change the protocol of all collections of strings.
+        """
+        # The recall of the strings up to rank `n_found`, with frequencies proportional to
+        # `rank**-1.2`, which is approximately the distribution of words. It depends on no data.
+        frequencies = np.arange(1, self.n_found + 1) ** -1.2 / _ZETA
+        errors = self._errors_of_one / math.sqrt(self.expected_n_users)
         with np.errstate(over="ignore"):
-            each = ndtr(np.asarray(frequencies, dtype=float)[..., None] / errors - levels)
-        return each.prod(axis=-1)
+            each = ndtr(frequencies[:, None] / errors - self.noise_levels)
+        return float(each.prod(axis=-1).mean().round(9))
 
     def threshold(self, n_users: int | None = None) -> float:
         """Return the approximate frequency above which a string is found with a probability above
-        1/2.
+        1/2, or 1 if there is no such frequency.
 
         `n_users` is the number of users; if None, the expected number.
         """
+        root = self._root(n_users)
+        if self._probability(1.0, root) <= 0.5:
+            return 1.0
+        return float(brentq(lambda f: self._probability(f, root) - 0.5, 0.0, 1.0))
+
+    def users_for(self, frequency: float, *, power: float = 0.8) -> int:
+        """Return the number of users from which a string is found with the probability `power`.
+
+        `frequency` is the frequency of the string, > 0 and < 1.
+        The result is the smallest number n, up to 0.1 %, that suffices for the plan with
+        ``expected_n_users=n``. Pass it as `expected_n_users` of the oracle.
+        """
+        frequencies_below_1("frequency", frequency)
+        check_number("frequency", frequency)
+        check_power(power)
+        lowest, highest = 1, MOST_EXPECTED_USERS
+        if self._replanned(highest).found_probability(frequency) < power:
+            raise ValueError(
+                f"StringPlan.users_for: a string of frequency {frequency!r} needs more than "
+                f"{highest:,} users. Pass a larger frequency."
+            )
+        # Ends: each step halves the logarithm of highest / lowest.
+        while highest - lowest > 1 and highest > 1.001 * lowest:
+            middle = max(math.isqrt(lowest * highest), lowest + 1)
+            suffices = self._replanned(middle).found_probability(frequency) >= power
+            lowest, highest = (lowest, middle) if suffices else (middle, highest)
+        return highest
+
+    def _replanned(self, n_users: int) -> StringPlan:
+        """Return the plan of the same collection for another expected number of users."""
+        assert self.strings is not None  # `best_plan` sets it
+        return best_plan(self.epsilon, self.strings, self.n_found, n_users, self.chosen_range)
+
+    def _root(self, n_users: int | None) -> np.ndarray:
+        """Return the square root of the number of users."""
         n = self.expected_n_users if n_users is None else n_users
-        return float((self.noise_levels * self._errors_of_one).max()) / math.sqrt(n)
+        return np.sqrt(positive_numbers("n_users", n))
 
     @cached_property
     def n_rivals(self) -> np.ndarray:
@@ -303,9 +379,14 @@ class PrefixDomain(StringDomain):
 
 
 # -- choice of the parts ----------------------------------------------------------------------
-def _null_variance(epsilon: float, order: int) -> float:
+def _support(epsilon: float, order: int) -> tuple[float, float]:
+    """Return the probability that a report supports the user's prefix, and another prefix."""
     ratio = float(min(exp_lower_bound(epsilon), Fraction(1 << 60)))
-    p, q = ratio / (ratio + order - 1), 1 / order
+    return ratio / (ratio + order - 1), 1 / order
+
+
+def _null_variance(epsilon: float, order: int) -> float:
+    p, q = _support(epsilon, order)
     return q * (1 - q) / (p - q) ** 2 if p > q else math.inf
 
 
@@ -338,9 +419,6 @@ def best_plan(
 ) -> StringPlan:
     """Return the plan with the largest expected recall (proportion of frequent strings that are
     found)."""
-    # The recall is computed for the strings up to rank `n_found`, with frequencies proportional to
-    # `rank**-1.2`, which is approximately the distribution of words. It depends on no data.
-    frequencies = np.arange(1, n_found + 1) ** -1.2 / _ZETA
     plans = []
     for order in _orders(epsilon, _MOST_ORDER) if hash_range is None else [hash_range]:
         n_digits = strings.coder(order).n_digits
@@ -348,7 +426,9 @@ def best_plan(
         n_strings = min(n_strings, float(order) ** min(n_digits, 300 / math.log10(order)))
         for steps in _divisions(n_digits, order):
             even = (1.0,) * (len(steps) + 1)
-            plan = StringPlan(epsilon, order, steps, even, n_strings, n_found, n_users)
+            plan = StringPlan(
+                epsilon, order, steps, even, n_strings, n_found, n_users, strings, hash_range
+            )
             squares = plan.noise_levels**2  # these shares give all parts the same threshold
             shares = ((1 - _HELD_OUT) * squares / squares.sum()).round(9).tolist()
             plans.append(replace(plan, shares=(*shares, _HELD_OUT)))
@@ -359,7 +439,7 @@ def best_plan(
             f"than {_MOST_PARTS} parts. Pass a smaller max_length=, or pass "
             "alphabet=Domain.strings(code=..), which encodes frequent letters with fewer digits."
         )
-    return max(plans, key=lambda plan: plan.found_probability(frequencies).mean().round(9))
+    return max(plans, key=lambda plan: plan.normal_recall)
 
 
 _ZETA = 5.591582441177750  # the Riemann zeta function at 1.2

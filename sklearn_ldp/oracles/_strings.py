@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.common.random import RandomState
 from .._core.domains import Domain, StringDomain
+from .._core.domains.values import warn_of_variants
 from .._core.estimates import OR_LONGER, FrequencyEstimate
 from .._core.fitting import BaseCollector, Collected
 from .._core.mechanisms.several import SampledQuestions
@@ -20,7 +21,13 @@ from .._core.noise import NoiseModel
 from .._core.statistics import adjusted_p_values
 from ._base import OneColumn
 from ._local_hashing import MixingHash, MixingHashChannel
-from ._string_parts import PrefixDomain, StringPlan, best_plan, digest_of_digits
+from ._string_parts import (
+    MOST_EXPECTED_USERS,
+    PrefixDomain,
+    StringPlan,
+    best_plan,
+    digest_of_digits,
+)
 
 _NOTHING: tuple[int, ...] = ()  # the letters of the empty prefix
 # These two bound the work of the server; they were chosen by hand, not measured.
@@ -197,6 +204,8 @@ def found_in(state: Collected) -> Found:
     def estimate(chosen: Any, **flags: np.ndarray) -> FrequencyEstimate:
         flags[OR_LONGER] = may_go_on[chosen]
         texts = strings[chosen]
+        if domain.is_stood_in:
+            flags["or missing"] = texts == domain.stand_in
         if not rows.size:
             values = np.empty((0, len(texts)))
             return FrequencyEstimate(values, texts, flags=flags, is_partial=True)
@@ -268,7 +277,9 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         The treatment of a string that is empty or missing, or contains letters outside of the
         alphabet. If "error", it raises an error. If the client then sends no report, this reveals
         that there was no valid string. If "report", the client reports a string of one letter
-        instead, which is the last letter of the alphabet.
+        instead, which is the last letter of the alphabet ("ґ" if `alphabet` is None). If the search
+        finds it, the flag "or missing" of the estimate marks it. `fit` still raises an error if a
+        raw value is a number.
     input : {"values", "reports"}, default="values"
         Whether `fit`, `partial_fit` and `transform` read users' raw values or their reports.
     random_state : int, RandomState, Generator or None, default=None
@@ -326,7 +337,7 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         "alphabet": "no_validation",  # StringDomain checks these two with specific errors
         "max_length": "no_validation",
         "n_found": [Interval(Integral, 1, 1 << 10, closed="both")],
-        "expected_n_users": [Interval(Integral, 1, 1 << 40, closed="both")],
+        "expected_n_users": [Interval(Integral, 1, MOST_EXPECTED_USERS, closed="both")],
         "hash_range": [StrOptions({"auto"}), Interval(Integral, 2, 1 << 10, closed="both")],
         "missing": [StrOptions({"error", "report"})],
     }
@@ -369,7 +380,10 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
             The plan. Its attribute `steps` contains the number of digits by which each part extends
             the prefixes, and `shares` the proportion of users in each part. Its method
             ``found_probability(frequencies)`` returns the probability that a string of a given
-            frequency is found.
+            frequency is found, from 0 to 1. Its method ``users_for(frequency, power=0.8)`` returns
+            the number of users from which this probability is at least `power`, if you pass this
+            number as `expected_n_users`. ``threshold()`` is the frequency at which the probability
+            is 1/2. All three are approximations.
 
         Raises
         ------
@@ -382,6 +396,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         >>> plan = StringOracle(4.0, alphabet="01", max_length=48).plan()
         >>> plan.found_probability([0.01, 0.003, 0.001]).round(2)
         array([...])
+        >>> plan.users_for(0.01)
+        162851
         """
         return self._domain().plan
 
@@ -435,6 +451,8 @@ class StringOracle(OneColumn, BaseCollector[FrequencyEstimate], tag="string-orac
         if state in _found:
             return _found[state]
         result = _found.setdefault(state, found_in(state))
+        remedy = "Convert strings to lower case and strip them on the client"
+        warn_of_variants(result.detected.categories.tolist(), self._name, "strings", remedy)
         plan = state.protocol.domain.plan
         n_users = int(np.sum(state.decoded[1]))
         n_found = plan.n_found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
 from .._core.common.locks import cached_property
+from .._core.common.numbers import check_number, check_power, frequencies_below_1, positive_numbers
 from .._core.common.typing import Axes, Frequencies
 from .._core.displays import ErrorCurveDisplay
 from .._core.domains import NumberDomain
@@ -30,7 +30,7 @@ from .._core.statistics import (
     narrowest,
 )
 from ..learning import LabelDPRegressor, LDPNaiveBayes
-from ..oracles import BaseOracle, LocalMean
+from ..oracles import BaseOracle, LocalMean, StringOracle
 from ..postprocessing import significance_threshold
 from ..surveys import BaseColumnSurvey
 
@@ -100,6 +100,7 @@ class Plan:
     --------
     sklearn_ldp.oracles.profile_oracle : The size of reports and the cost of decoding.
     sklearn_ldp.best_oracle : The oracle with the smallest error.
+    sklearn_ldp.StringOracle.plan : The plan of a collection of strings.
 
     Notes
     -----
@@ -209,7 +210,7 @@ class Plan:
         float, or ndarray of the shape of `n_users`
             The error. It is a single value also for a survey. For an oracle it is the `rmse`.
         """
-        return _plain(self._overall_rmse / np.sqrt(_numbers("n_users", n_users)))
+        return _plain(self._overall_rmse / np.sqrt(positive_numbers("n_users", n_users)))
 
     def mae(self, n_users: ArrayLike) -> Any:
         """Return the mean absolute error, averaged over the queries and over collections.
@@ -263,7 +264,7 @@ class Plan:
                 "Plan.half_width(at_all_times=..) is only available for a single question, got "
                 "the plan of a survey. Make a Plan(oracle) for each column."
             )
-        numbers = _numbers("n_users", n_users)
+        numbers = positive_numbers("n_users", n_users)
         column = self._columns[None]
         critical = critical_of_look(self._level_of_each(column), numbers, n_narrowest)
         return _plain(critical * column.mean_std / np.sqrt(numbers) + column.half_count / numbers)
@@ -300,8 +301,8 @@ class Plan:
         categories are then assumed to be equally frequent.
         """
         alpha = 1 - self.level if alpha is None else alpha
-        _check_number("alpha", alpha)
-        root = np.sqrt(_numbers("n_users", n_users))
+        check_number("alpha", alpha)
+        root = np.sqrt(positive_numbers("n_users", n_users))
         return self._of_each(
             lambda column: _plain(
                 significance_threshold(column.empty_std, column.domain.size, alpha) / root
@@ -364,7 +365,7 @@ class Plan:
         >>> round(Plan(OUE(epsilon=1.0), 100).power(n_users=100_000, change=0.02), 2)
         0.64
         """
-        root = np.sqrt(_numbers("n_users", n_users))
+        root = np.sqrt(positive_numbers("n_users", n_users))
         aim, gap = _only(change=change, order=order, detection=detection)
         statement = self._statement(aim, gap, frequency, of)
         return self._of_each(lambda column: _plain(statement(column).power(root)))
@@ -447,11 +448,7 @@ class Plan:
         )
         if aim in ("change", "order", "detection"):
             wanted = 0.8 if power is None else power
-            if not 0.5 <= wanted < 1:
-                raise ValueError(
-                    f"Argument power must satisfy 0.5 <= power < 1, got {wanted!r}. Pass for "
-                    "example 0.8."
-                )
+            check_power(wanted)
             statement = self._statement(aim, goal, frequency, "population" if of is None else of)
             return self._of_each(lambda column: _least_number(statement(column).root(wanted)))
         if any(option is not None for option in (power, frequency, of)):
@@ -501,7 +498,7 @@ class Plan:
         ImportError
             If matplotlib is not installed.
         """
-        n = np.atleast_1d(_numbers("n_users", _DRAWN_USERS if n_users is None else n_users))
+        n = np.atleast_1d(positive_numbers("n_users", _DRAWN_USERS if n_users is None else n_users))
         if self._is_survey:
             error = "rmse"
             curves = {str(name): curve for name, curve in self.rmse(n).items()}
@@ -527,7 +524,7 @@ class Plan:
         return results if self._is_survey else results[None]
 
     def _error(self, name: str, n_users: ArrayLike) -> Any:
-        root = np.sqrt(_numbers("n_users", n_users))
+        root = np.sqrt(positive_numbers("n_users", n_users))
         return self._of_each(
             lambda column: _plain(column.error(name, self._level_of_each(column), root))
         )
@@ -657,7 +654,8 @@ class _Column:
         d = self.domain.size
         n_compared = 2 if aim == "order" else 1
         base = 0.0 if aim == "detection" else min(1 / d, max(1 - gap, 0) / n_compared)
-        base = base if frequency is None else float(frequency)
+        if frequency is not None:
+            base = float(frequencies_below_1("frequency", frequency))
         rest = 1 - gap - n_compared * base  # for the other categories
         if not (0 <= base < 1 and rest >= -1e-12 and (d > n_compared or rest < 1e-6)):
             raise ValueError(
@@ -773,6 +771,11 @@ def _planned_of(oracle: Any, n_categories: int | None) -> dict[Any, PlannedEstim
     An oracle has one column, with the name None.
     """
     kind = oracle.__name__ if isinstance(oracle, type) else type(oracle).__name__
+    if isinstance(oracle, StringOracle):
+        raise TypeError(
+            f"Plan does not support {kind}, which has a plan of its own. Call its method plan(), "
+            "as in StringOracle(2.0).plan().users_for(0.01)."
+        )
     if not isinstance(oracle, BaseOracle | BaseColumnSurvey | LocalMean):
         raise TypeError(
             f"Plan needs an oracle or a survey, got {kind}. Pass an instance such as OLH(1.0)."
@@ -820,30 +823,8 @@ def _only(**aims: float | None) -> tuple[str, float]:
             f"{', '.join(specified) or 'none of them'}. Pass one of these arguments."
         )
     ((name, value),) = specified.items()
-    _check_number(name, value)
+    check_number(name, value)
     return name, value
-
-
-def _check_number(name: str, value: object) -> None:
-    """Raise ValueError unless the argument is a finite number greater than 0."""
-    if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-        raise ValueError(
-            f"Argument {name} must be a finite number > 0, got {value!r}. Pass a positive number."
-        )
-
-
-def _numbers(name: str, values: Any) -> np.ndarray:
-    """Return an argument as an array of floats.
-
-    Raise ValueError unless all elements are finite and greater than 0.
-    """
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < math.inf)):
-        raise ValueError(
-            f"Argument {name} must be a finite number > 0, or an array of such numbers, got "
-            f"{values!r}. Pass positive numbers."
-        )
-    return array.astype(np.float64)
 
 
 def _plain(result: Any) -> Any:

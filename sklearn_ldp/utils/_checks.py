@@ -987,7 +987,7 @@ def check_threads(oracle: Any) -> None:
 
     Also assert that `fit` replaces all earlier reports.
     """
-    values = _case(oracle).values
+    values = _case(oracle).values[:40]  # few users: `merge` does not warn of equal counts
     reports = np.asarray(_small(oracle).privatize(values))
     batch = _small(oracle).aggregate(reports)
 

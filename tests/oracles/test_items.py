@@ -27,8 +27,14 @@ from sklearn_ldp import (
     Trend,
     load_estimate,
 )
+from sklearn_ldp._core.common import privacy
 from sklearn_ldp._core.mechanisms.chain import Chain
-from sklearn_ldp._core.mechanisms.coins import PROBABILITY_UNIT, exp_lower_bound, group_threshold
+from sklearn_ldp._core.mechanisms.coins import (
+    PROBABILITY_UNIT,
+    SeededCoins,
+    exp_lower_bound,
+    group_threshold,
+)
 from sklearn_ldp.collection import (
     Aggregator,
     RepeatedClient,
@@ -170,7 +176,8 @@ def test_every_container_of_sets_gives_the_same():
     for X in containers():
         np.testing.assert_array_equal(oracle().fit(X).support_counts_, expected, str(type(X)))
     np.testing.assert_allclose(oracle().true_frequencies(USERS), SHARES)
-    assert oracle(max_items=2).fit(USERS).n_clipped_ == 400
+    with pytest.warns(UserWarning, match="max_items=2"):
+        assert oracle(max_items=2).fit(USERS).n_clipped_ == 400
     with pytest.raises(ValueError, match="Declare the categories in categories="):
         oracle(categories="auto").fit(USERS)
 
@@ -410,3 +417,71 @@ def test_clients_outside_python():
     assert "export function repeated" in client_module(client, epsilon_forever=4.0)
     with pytest.raises(ValueError, match="no client outside Python for KeyValueOracle"):
         client_module(KeyValueOracle(categories=NAMES))
+
+
+# -- users with more items than max_items -----------------------------------------------------
+PAIRS_OF_ITEMS = [["a", "b"], ["a", "c"], ["b", "a"], ["a"]] * 500
+
+
+@pytest.mark.parametrize("method", ["subset", "hash", "key values"])
+def test_fit_warns_if_the_bias_exceeds_the_noise(method):
+    """The true bias of "a" is 3/4 * 1/2; clients never warn."""
+
+    def collect(max_items, n_users=2000, call="fit"):
+        users = PAIRS_OF_ITEMS[:n_users]
+        if method == "key values":
+            users = [dict.fromkeys(items, 0.5) for items in users]
+            collector = KeyValueOracle(2.0, categories=NAMES, max_items=max_items, random_state=0)
+        else:
+            collector = oracle(method, max_items=max_items)
+        return getattr(collector, call)(users)
+
+    match = r"underestimates .*standard error \(up to 0\.4\).*max_items=1 items.*plan\(\.\.\) helps"
+    for call in ("fit", "partial_fit"):
+        privacy._given.clear()
+        with pytest.warns(UserWarning, match=match):
+            collect(1, call=call)
+    collect(1)  # once
+    privacy._given.clear()
+    collect(2)  # no user has more items
+    collect(1, n_users=8)  # the noise exceeds the bias
+
+
+@METHODS
+@pytest.mark.filterwarnings("ignore:privatize draws predictable", "ignore:.*predictable reports")
+def test_clients_never_warn_about_the_number_of_items(method):
+    reports = oracle(method, max_items=1).privatize(PAIRS_OF_ITEMS)
+    oracle(method, max_items=1).aggregate(reports)
+    oracle(method, max_items=1, random_state=None).privatize(PAIRS_OF_ITEMS[:1])
+
+
+def test_the_largest_bias_is_the_expected_loss_of_an_item(seed):
+    """It is measured against the items that 4,000 clients choose; error rate 1e-6."""
+    users = [["a", "b", "c", "c"], ["a", "d"], ["e"], []] * 1000
+    domain = ItemOracle(1.0, categories=NAMES, max_items=1).protocol().domain
+    assert domain.largest_bias(domain._columns_of(users, "")) == pytest.approx(7 / 24)
+    channel = ItemOracle(1.0, categories=NAMES, max_items=1).channel()
+    with pytest.warns(UserWarning, match="twice"):
+        codes = domain.encode(users, "ItemOracle")
+    slots = channel.slots(codes, SeededCoins(np.random.default_rng(seed)))
+    lost = 0.5 - np.mean(slots == 1)
+    deviation = np.sqrt((1 / 3 * 2 / 3 + 1 / 4) / 4 / 4000)
+    assert abs(lost - 7 / 24) < 5 * deviation
+    assert abs(lost - 1 / 4) > 5 * deviation  # negative control: the loss without the set of three
+
+
+@pytest.mark.parametrize(
+    ("sizes", "frequency"),
+    [
+        ("abc", None),
+        ([[1, 2]], None),
+        ([1, 2], "5 %"),
+        ([1, 2], np.nan),
+        ([1, 2], 5),
+        ([], None),
+        ([np.inf, 1], None),
+    ],
+)
+def test_plans_of_items_check_their_arguments(sizes, frequency):
+    with pytest.raises(ValueError, match="ItemOracle.plan got sizes="):
+        ItemOracle(1.0, categories=10).plan(sizes, 100, frequency=frequency)

@@ -5,6 +5,7 @@ import json
 import pickle
 import string
 import unicodedata
+import warnings
 from fractions import Fraction
 from importlib.resources import files
 
@@ -25,6 +26,7 @@ from sklearn_ldp import (
     SyntheticSearch,
     load_estimate,
 )
+from sklearn_ldp._core.common import privacy
 from sklearn_ldp._core.mechanisms.coins import SeededCoins, direct_threshold
 from sklearn_ldp._core.mechanisms.several import SampledQuestions
 from sklearn_ldp._core.numerics.finite_field import FiniteField
@@ -38,6 +40,7 @@ from sklearn_ldp.collection import (
 from sklearn_ldp.oracles import _strings, estimate_by_group
 from sklearn_ldp.oracles._string_parts import PrefixDomain, PrefixHash, StringPlan
 from sklearn_ldp.oracles._strings import evidence
+from sklearn_ldp.planning import Plan
 from sklearn_ldp.utils._checks import check_exact_epsilon_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -196,7 +199,7 @@ def test_the_public_code_finds_words_of_other_languages(seed):
     ("values", "words"),
     [
         (["ab", "aXb"], r"(outside of|not in) the alphabet\b.*position 1. .*missing=.report"),
-        (["ab", ""], "empty or (has|contains).* at position 1"),
+        (["ab", ""], "(is empty or|an empty string).* at position 1"),
         (["ab", "a\0"], "at position 1"),
         (["ab", None], "missing"),
         (["ab", 3], "position 1"),
@@ -591,6 +594,151 @@ def test_the_plan_says_what_to_expect():
     assert plan.found_probability([0.005], n_users=10**7) > rising[1]
     assert 0.003 < plan.threshold() < 0.01
     assert plan.threshold(10**7) < plan.threshold()
+    assert plan.found_probability([plan.threshold()])[0] == pytest.approx(0.5)
+    assert plan.threshold(10) == 1  # too few users for any frequency
+
+
+PLANNED = {"alphabet": LETTERS, "max_length": 10, "n_found": 16}
+
+
+def test_a_plan_computes_the_number_of_users():
+    small = {"alphabet": "abcdefgh", "max_length": 5, "n_found": 4}
+    plan = StringOracle(4.0, **small).plan()
+    n_users = plan.users_for(0.01)
+    assert plan.users_for(0.02) < n_users < plan.users_for(0.01, power=0.9)
+    for n, suffices in ((n_users, True), (int(0.997 * n_users), False)):
+        planned = StringOracle(4.0, expected_n_users=n, **small).plan()
+        assert (planned.found_probability(0.01) >= 0.8) == suffices
+    assert StringOracle(4.0, expected_n_users=10, **small).plan().users_for(0.01) == n_users
+    fixed = StringOracle(4.0, hash_range=5, **small).plan()
+    assert fixed.users_for(0.01) > 1.1 * n_users  # hash_range stays fixed
+    with pytest.raises(ValueError, match="frequency 1e-09 needs more than 1,099,511,627,776 users"):
+        plan.users_for(1e-9)
+
+
+@pytest.mark.parametrize("n_users", [0, -5, "60000", np.nan, np.inf, None, True])
+def test_plans_of_strings_check_the_number_of_users(n_users):
+    plan = StringOracle(4.0, **PLANNED).plan()
+    if n_users is not None:  # the expected number
+        for call in (plan.threshold, lambda n: plan.found_probability(0.1, n)):
+            with pytest.raises(ValueError, match="n_users must be a finite number > 0"):
+                call(n_users)
+    assert plan.threshold() == plan.threshold(plan.expected_n_users)
+
+
+@pytest.mark.parametrize("frequency", [1, 2, -0.1, np.nan, "1 %", None])
+def test_plans_of_strings_check_frequencies_and_powers(frequency):
+    plan = StringOracle(4.0, **PLANNED).plan()
+    for value in (frequency, [0.1, frequency]):
+        with pytest.raises(ValueError, match="must be from 0 to below 1.*Write 1 % as 0.01"):
+            plan.found_probability(value)
+    with pytest.raises(ValueError, match="Argument frequency"):
+        plan.users_for(frequency)
+    with pytest.raises(ValueError, match="power must satisfy"):
+        plan.users_for(0.01, power=frequency)
+    assert plan.found_probability([0.0])[0] < 1e-6
+
+
+def test_a_plan_of_strings_is_found():
+    with pytest.raises(TypeError, match=r"StringOracle, which has a plan of its own.*plan\(\)"):
+        Plan(oracle())
+
+
+@pytest.mark.slow
+def test_the_planned_probability_is_the_proportion_of_searches(seed):
+    """The approximation may be wrong by 0.15; error rate 2e-4. Control: half of the users."""
+    n_searches = 30
+    frequency = 0.02
+    rng = np.random.default_rng(seed)
+    n_users = StringOracle(4.0, **PLANNED).plan().users_for(frequency)
+
+    def n_successes(n):
+        n_firefox = round(frequency * n)
+        successes = 0
+        for i in range(n_searches):
+            others = rng.choice(list(LETTERS), (n - n_firefox, 8)).view("U8")[:, 0]
+            fitted = oracle(**PLANNED, expected_n_users=n_users, random_state=1000 * seed + i)
+            fitted.fit([*["firefox"] * n_firefox, *others.tolist()])
+            successes += "firefox" in fitted.found_.categories
+        return successes
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "StringOracle searched for")
+        least, most = stats.binom.ppf([1e-4, 1 - 1e-4], n_searches, [0.65, 0.95])
+        assert least <= n_successes(n_users) <= most
+        assert n_successes(n_users // 2) < least
+
+
+# -- strings that are no valid strings, or nearly equal ---------------------------------------
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (1, r"a value of type int, which is not a string, at position 1\. .*astype\(str\)"),
+        (2.5, r"type float, which is not a string"),
+        ("", r"an empty string at position 1\. Replace empty strings by a placeholder"),
+        ("a\0", r"a string that contains NUL, at position 1\. Remove the letter NUL"),
+        ("aX", r"the letter 'X'.*at position 1\. Add the letter to the alphabet, or replace it"),
+    ],
+)
+def test_each_fault_of_a_string_has_its_remedy(value, fault):
+    with pytest.raises(ValueError, match=f"{fault}.*, or set missing=.report"):
+        oracle().fit(["ab", value])
+
+
+def test_fit_refuses_numbers_that_clients_replace():
+    server = oracle(missing="report")
+    with pytest.raises(ValueError, match=r"type int.*position 1\. .*astype\(str\)\.$"):
+        server.fit(["ab", 123])
+    assert not hasattr(server, "n_samples_seen_")
+    server.fit(["ab", None, float("nan"), "X"] * 100)  # missing, or outside of the alphabet
+    oracle(missing="report", random_state=None).privatize(["ab", 123])  # an error would reveal it
+
+
+def test_the_default_of_missing_strings_is_marked():
+    fitted = oracle(missing="report", n_found=2).fit(["firefox", None] * 5000)
+    for estimate in (fitted.estimate_, fitted.found_):
+        assert sorted(estimate.categories) == ["firefox", "z"]
+        assert estimate.categories[estimate.flags["or missing"]].tolist() == ["z"]
+    plain = oracle(n_found=2).fit(["firefox", "z"] * 5000)
+    assert "or missing" not in plain.estimate_.flags
+
+
+@pytest.mark.parametrize("other", ["FIREFOX", "firefox ", "Firefox"])
+def test_found_strings_that_differ_in_case_or_spaces_are_warned_of(other):
+    letters = LETTERS + LETTERS.upper() + " "
+    fitted = oracle(alphabet=letters, n_found=2).fit(["firefox", other] * 10_000)
+    match = "2 strings that differ only in case or spaces around 'firefox'.*lower case and strip"
+    with pytest.warns(UserWarning, match=match):
+        assert set(fitted.estimate_.categories) == {"firefox", other}
+    assert fitted.estimate_.shape == (1, 2)  # no second warning
+    assert oracle(n_found=2).fit_transform(["firefox", "fire"] * 10_000).shape == (1, 2)
+
+
+def test_groups_that_differ_in_case_or_spaces_are_warned_of():
+    values = ["a", "b"] * 100
+    collector = GRR(1.0, categories=["a", "b"], random_state=0)
+    for labels in (["x", "x "] * 100, np.array(["x", "X"] * 100)):
+        privacy._given.clear()
+        match = "estimate_by_group has 2 labels that differ only in case or spaces.*one label for"
+        with pytest.warns(UserWarning, match=match):
+            estimate_by_group(collector, values, by=labels)
+        estimate_by_group(collector, values, by=labels)  # once
+    estimate_by_group(collector, values, by=["x", "y"] * 100)
+    Domain(["a", "A"])  # declared categories may differ in case
+    with pytest.warns(UserWarning, match="categories that differ only in spaces around 'a'"):
+        Domain(["a", "a "])
+
+
+def test_a_merged_copy_is_warned_of():
+    collector = GRR(1.0, categories=["a", "b"], random_state=0).fit(["a", "b"] * 100)
+    other = GRR(1.0, categories=["a", "b"], random_state=1).fit(["a", "b"] * 100)
+    copy = pickle.loads(pickle.dumps(collector))
+    clone(other).set_params(random_state=2).fit(["a", "b"] * 100).merge(other)
+    few = [clone(other).fit(["a"]) for _ in range(2)]
+    few[0].merge(few[1])  # few reports may be equal by chance
+    with pytest.warns(UserWarning, match="GRR.merge got a GRR with equal counts.*if it is a copy"):
+        collector.merge(copy)
+    assert collector.n_samples_seen_ == 400
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0, 1000.0])

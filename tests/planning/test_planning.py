@@ -327,6 +327,7 @@ def test_numbers_of_users_that_are_refused(ask, bad):
         ("rmse must be less than 1, .* got 1.0", {"rmse": 1.0}),
         ("0.5 <= power < 1, got 0.05", {"change": 0.1, "power": 0.05}),
         ("0.5 <= power < 1, got nan", {"change": 0.1, "power": np.nan}),
+        ("0.5 <= power < 1, got '80 %'", {"change": 0.1, "power": "80 %"}),
     ],
 )
 def test_aims_that_are_refused(message, aims):
@@ -355,7 +356,10 @@ def test_an_aim_in_the_units_of_the_question():
         ),
         (r"frequency of 0 and a difference of 1\.1 are impossible", {"change": 1.1}),
         (r"and a difference of 0\.2 are impossible", {"change": 0.2, "frequency": 0.9}),
-        ("are impossible together", {"change": 0.2, "frequency": -0.1}),
+        *(
+            ("frequency must be from 0 to below 1, got", {"change": 0.2, "frequency": frequency})
+            for frequency in (-0.1, 5, np.nan, "5 %")
+        ),
         ("compares a frequency with 0. Leave out", {"detection": 0.1, "frequency": 0.1}),
     ],
 )

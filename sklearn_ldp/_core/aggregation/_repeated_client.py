@@ -68,7 +68,7 @@ class RepeatedClient(BaseClient):
         How to treat an answer that is missing or is not a category. "error" raises a ValueError. If
         users do not report in this case, their absence reveals that the answer is missing. "report"
         sends a report of a default value: None if it is a category, otherwise the last category;
-        for strings, the last letter of the alphabet.
+        for strings, the last letter of the alphabet; for sets of items, the empty set.
 
     Raises
     ------

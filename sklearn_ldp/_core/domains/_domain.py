@@ -1126,7 +1126,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
                 remedy = 'Set missing="report" so that clients send a default value'
                 refuse_missing(name, remedy=remedy)
             else:
-                self._refuse("a value that is not a string, is empty or contains NUL,", name, user)
+                self._refuse(*_problem_of(value), name, user)
         letters = letter_codes(strings, self.alphabet, self.max_length)
         if self.is_stood_in:
             unknown = (letters < 0).any(axis=1)
@@ -1134,17 +1134,42 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
         elif letters.min(initial=0) < 0:
             user, place = (int(i) for i in np.argwhere(letters < 0)[0])
             letter = f"the letter {strings[user][place]!r}, which is not in the alphabet,"
-            self._refuse(f"{letter} in place {place} of the string", name, user)
+            problem = f"{letter} in place {place} of the string"
+            self._refuse(problem, "Add the letter to the alphabet, or replace it", name, user)
         return letters
 
-    def _refuse(self, problem: str, name: str, user: int) -> NoReturn:
-        remedy = f"at position {user}. Add the letters to the alphabet, or set "
-        remedy += 'missing="report" so that clients send a default value.'
+    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+        """Raise ValueError if a raw value is neither a string nor missing."""
+        # Clients with missing="report" send a default value instead, because an error would reveal
+        # the value. Without it, `encode` has raised the error.
+        for user, value in enumerate(columns[0].tolist() if self.is_stood_in else []):
+            if not (isinstance(value, str) or is_missing(value)):
+                self._refuse(*_problem_of(value), name, user)
+
+    def _refuse(self, problem: str, correction: str, name: str, user: int) -> NoReturn:
+        default = 'set missing="report" so that clients send a default value.'
+        remedy = f"at position {user}. {_ASTYPE}, replace empty strings, add the letters to the "
+        remedy += f"alphabet, or {default}"
+        shown_remedy = f"{correction}, or {default}"
+        if self.is_stood_in:
+            shown_remedy = f"{correction}."
         raise UnknownValueError(
-            f"{name} got {problem} {remedy}",
+            f"{name} got {problem} at position {user}. {shown_remedy}",
             f"{name} got a value that is not a string, is empty or has a letter outside of the "
             f"alphabet (the value is not shown, because errors of clients are logged), {remedy}",
         )
+
+
+_ASTYPE = "Convert the values to strings, as in astype(str)"
+
+
+def _problem_of(value: object) -> tuple[str, str]:
+    """Return the fault of a value that is not a valid string, and its correction."""
+    if not isinstance(value, str):
+        return f"a value of type {type(value).__name__}, which is not a string,", _ASTYPE
+    if not value:
+        return "an empty string", 'Replace empty strings by a placeholder such as "none"'
+    return "a string that contains NUL,", "Remove the letter NUL"
 
 
 _MOST_LETTERS = 1 << 10  # a guard; searches of strings do not reach this length

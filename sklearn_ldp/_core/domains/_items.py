@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple
@@ -156,11 +157,27 @@ class ItemDomain(Domain, tag="item-domain"):
 
     def _n_clipped(self, columns: list[Any]) -> int:
         """Return the number of users who have more than `max_items` different items."""
-        items, lengths, *_ = columns[0]
+        return sum(1 for _ in self._large_sets(columns[0]))
+
+    def _large_sets(self, rows: ItemRows) -> Iterator[set[Any]]:
+        """Yield the set of items of each user who has more than `max_items` different items."""
+        items, lengths, *_ = rows
         starts = np.cumsum(lengths) - lengths
         users = np.flatnonzero(lengths > self.max_items)
-        lists = (items[starts[i] : starts[i] + lengths[i]].tolist() for i in users)
-        return sum(len(set(listed)) > self.max_items for listed in lists)
+        sets = (set(items[starts[i] : starts[i] + lengths[i]].tolist()) for i in users)
+        return (items for items in sets if len(items) > self.max_items)
+
+    def largest_bias(self, columns: list[Any]) -> float:
+        """Return by how much `max_items` reduces the expected frequency of some item at most."""
+        # The client of a user with s > m items omits each item with probability 1 - m / s.
+        counts: dict[int, Counter] = defaultdict(Counter)  # by s, to count the items in C
+        for items in self._large_sets(columns[0]):
+            counts[len(items)].update(items)
+        losses: Counter = Counter()
+        for size, users_by_item in counts.items():
+            lost = 1 - self.max_items / size
+            losses.update({item: lost * n for item, n in users_by_item.items()})
+        return max(losses.values(), default=0) / len(columns[0].lengths)
 
     def _encode_columns(self, columns: list[Any], name: str) -> np.ndarray:
         rows = columns[0] if isinstance(columns[0], ItemRows) else item_rows(columns[0], name)

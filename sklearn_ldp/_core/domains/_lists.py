@@ -6,7 +6,6 @@ The code of a category is its position in the list. Integers are never converted
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -35,6 +34,7 @@ from .values import (
     named_missing,
     objects,
     sorted_values,
+    warn_of_variants,
 )
 
 _MOST_NUMBERED = 10**8  # maximum number of categories 0, 1, .., because the list is in memory
@@ -737,13 +737,8 @@ def distinct(array: np.ndarray, name: str) -> np.ndarray:
         )
     if len(items) < 2:
         refuse_size(len(items), name)
-    stripped = Counter(item.strip() for item in items if isinstance(item, str)).most_common(1)
-    if stripped and stripped[0][1] > 1:
-        warnings.warn(
-            f"{name} has {stripped[0][1]} categories that differ only in spaces around "
-            f"{stripped[0][0]!r}. Strip the spaces, and list each category once.",
-            stacklevel=2,
-        )
+    remedy = "Strip the spaces, and list each category once"
+    warn_of_variants(items, name, "categories", remedy, ignores_case=False)
     return array
 
 

@@ -5,6 +5,7 @@ The values themselves are not converted: tuples stay tuples, and 1 and "1" stay 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..common.privacy import warn_once
 from ..common.text import integer_array
 from ..common.typing import Column, Values
 
@@ -239,6 +241,7 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
         )
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU":  # no label is missing
         distinct, codes = np.unique(labels, return_inverse=True)
+        warn_of_variants(distinct.tolist(), name, "labels", "Use one label for each group")
         return distinct.tolist(), codes
     column = by_levels(labels)
     items = as_vector(labels).tolist() if column is None else column.levels.tolist()
@@ -249,9 +252,27 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
             '"unknown".'
         )
     names = sorted_values(occurring)
+    warn_of_variants(names, name, "labels", "Use one label for each group")
     place = {label: i for i, label in enumerate(names)}
     codes = np.fromiter(map(place.get, items, repeat(-1)), np.int64, len(items))
     return names, codes if column is None else codes[column.places]
+
+
+def warn_of_variants(
+    labels: Iterable[Any], name: str, kind: str, remedy: str, *, ignores_case: bool = True
+) -> None:
+    """Warn once if two texts differ only in case, or in spaces around them.
+
+    kind: the noun for the labels. ignores_case: if False, texts that differ in case are different.
+    """
+    texts = [label.strip() for label in labels if isinstance(label, str)]
+    counts = Counter(text.casefold() if ignores_case else text for text in texts)
+    variants = counts.most_common(1)
+    if variants and variants[0][1] > 1:
+        text, count = variants[0]
+        difference = "case or spaces" if ignores_case else "spaces"
+        message = f"{name} has {count} {kind} that differ only in {difference} around {text!r}."
+        warn_once(f"{message} {remedy}.", UserWarning, f"{name}: variants of {text}")
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:

@@ -1159,6 +1159,9 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         estimate. After :class:`~sklearn_ldp.Trend` the intervals are normal intervals with its
         `standard_errors`; the documentation of Trend states their conditions.
 
+        No interval contains the bias of :class:`~sklearn_ldp.ItemOracle` for users with more than
+        `max_items` items.
+
         Privacy: no cost.
 
         Parameters

@@ -429,6 +429,10 @@ class BaseCollector(
                 f"{self._name} of another server."
             )
         theirs = other._fitted("reports to merge")
+        if self._state is not None and self._state.has_equal_counts(theirs):
+            text = f"{self._name}.merge got a {self._name} with equal counts of reports, so users "
+            text += f"count twice if it is a copy. Merge each {self._name} once."
+            warn_once(text, UserWarning, f"{self._name}: a merged copy")
         return self._add(lambda state: _Batch(state, state.merged(theirs)))
 
     def fit_transform(

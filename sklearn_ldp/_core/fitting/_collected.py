@@ -18,6 +18,7 @@ from ..mechanisms.protocol import rounds_of
 _WEIGHTED_GROUPS = """ Groups of users can, by their proportions of the population:
   by_group = estimate_by_group(oracle, X, by=group)
   inference.poststratify(by_group, {"a": 0.3, "b": 0.7})"""
+_MANY_USERS = 50  # so many reports rarely have equal counts in two collections; by hand
 #: Parameters in which the parties of a collection may differ.
 PARTY_PARAMETERS = ("input", "random_state", "n_jobs")
 
@@ -238,6 +239,14 @@ class Collected(Uncached):
         counts = self.counts + theirs
         rounds = self._rounds_with(other.rounds)
         return replace(self, counts=counts, is_weighted=is_weighted, rounds=rounds)
+
+    def has_equal_counts(self, other: Collected) -> bool:
+        """Return whether two collections of many users have the same counts of reports."""
+        if self.counts.n_samples < _MANY_USERS:  # few reports may be equal by chance
+            return False
+        return np.array_equal(self.counts.sizes, other.counts.sizes) and np.array_equal(
+            self.counts.tallies, other.counts.tallies
+        )
 
     def with_additions(self, before: Collected, after: Collected) -> Collected:
         """Return this collection with the reports that another call has added to an earlier state.

@@ -45,7 +45,8 @@ support_counts_ : ndarray of shape (d,)
 n_samples_seen_ : int
     Number of users who reported.
 frequencies_ : ndarray of shape (d,)
-    Unbiased estimates of the frequencies; some may be negative.
+    Estimates of the frequencies; some may be negative. They are unbiased if a report depends on the
+    whole value of the user.
 noise_ : Noise
     The distribution of the noise of the estimates.
 estimate_ : FrequencyEstimate of shape (1, d)
