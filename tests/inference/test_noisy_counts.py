@@ -23,7 +23,7 @@ from sklearn_ldp import (
 from sklearn_ldp._core.noise import NOISE_KINDS, AddedNoise
 from sklearn_ldp.inference import combine, goodness_of_fit, homogeneity, ranks, reconcile
 from sklearn_ldp.inspection import TrendDisplay
-from sklearn_ldp.queries import top_k
+from sklearn_ldp.queries import groups, top_k
 
 COUNTS = {"a": 512.0, "b": 301.0, "c": 180.0, "d": 3.0}
 N = 1_000
@@ -583,3 +583,33 @@ def test_homogeneity_of_equal_groups_has_uniform_p_values(seed):
 def test_homogeneity_needs_groups():
     with pytest.raises(ValueError, match="at least two rows \\(groups\\), got 1"):
         homogeneity(release())
+
+
+def test_users_without_any_of_the_categories(seed):
+    """Counts below n_samples: a total has an interval, and whole counts keep the sum of the counts.
+
+    Each of the 100 intervals covers with 95 %: fewer than 84 do in less than 1 of 10,000 seeds.
+    """
+    rng = np.random.default_rng(seed)
+    true = np.array([1200, 900, 98, 12])
+    everyone = groups(["total"] * 4)
+    n_covering = 0
+    for _ in range(100):
+        counts = true + rng.laplace(scale=2, size=4)
+        estimate = FrequencyEstimate.from_counts(
+            counts, noise="laplace", epsilon=0.5, n_samples=3000
+        )
+        low, high = 3000 * estimate.confidence_interval(0.95, everyone)
+        n_covering += bool(low <= true.sum() <= high)
+    assert n_covering >= 84
+    assert not estimate.sums_to_one
+    assert estimate.to_counts().sum() == np.rint(counts.sum())
+    assert estimate.to_counts(3000).sum() == 3000
+    assert np.abs(estimate.to_counts() - np.maximum(counts, 0)).max() < 5
+    with pytest.raises(ValueError, match="belong to only some of the categories"):
+        EmpiricalBayes().fit(estimate)
+    # Negative control: counts that add up to all users.
+    n = int(counts.sum())
+    whole = FrequencyEstimate.from_counts(counts, noise="laplace", epsilon=0.5, n_samples=n)
+    assert whole.sums_to_one
+    assert whole.confidence_interval(0.95, everyone).low == 1

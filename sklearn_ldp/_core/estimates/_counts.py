@@ -80,9 +80,10 @@ def noise_of_counts(
 
 def check_noisy_counts(
     values: np.ndarray, n_samples: np.ndarray, kind: Any, noise: Any, sensitivity: Any
-) -> None:
+) -> bool:
     """Raise ValueError if noisy counts contradict their noise or the number of users.
 
+    Return whether the counts leave out users, because they add up to clearly less than `n_samples`.
     Shapes: values (n_estimates, d), n_samples () or (n_estimates,).
     noise: the result of `noise_of_counts` for the same arguments.
     """
@@ -107,6 +108,7 @@ def check_noisy_counts(
             "or omit n_samples; if a user may be in several counts, pass the maximum number of "
             "counts per user as sensitivity=."
         )
+    return bool(np.any(n_samples - totals > _MOST_DEVIATIONS * std))
 
 
 def order_of_counts(counts: Any, labels: list | None, categories: Any) -> Any:

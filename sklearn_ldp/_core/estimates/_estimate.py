@@ -31,7 +31,7 @@ from ..domains.values import (
     places_of,
 )
 from ..noise import Noise, NoiseModel, noise_of_answered
-from ..numerics.simplex import apportion, norm_sub
+from ..numerics.simplex import apportion, project
 from ..queries import Answers, Queries, as_query_set, between, is_mean
 from ..report_page import Kept
 from ..statistics import (
@@ -125,7 +125,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
     is_partial : bool, default=False
         Whether users may have categories that are not in the list, so that the true frequencies may
         sum to less than 1. True for the strings that a :class:`~sklearn_ldp.StringOracle` has
-        found.
+        found, and for noisy counts that clearly add up to less than `n_samples`.
 
     Attributes
     ----------
@@ -357,7 +357,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         error: Any = noise_of_counts(noise, p, q, std, epsilon, sensitivity, values.shape[1])
         if order is not None and noise is not None:
             error = error.of_categories(order)
-        check_noisy_counts(values, n, noise, error, sensitivity)
+        # Without n_samples, `n` is the sum of the counts.
+        is_partial = check_noisy_counts(values, n, noise, error, sensitivity)
         is_known = np.isfinite(values).all(axis=0)
         if not is_known.all() and noise is not None and is_known.any():
             names = names_of(categories)
@@ -367,10 +368,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             categories = names[is_known]
         frequencies = values / n[..., None]
         if noise is None:
-            return cls(frequencies, categories, Noise.of_level(error, n_samples))
-        if n_samples is None:
-            error = replace(error, is_normalized=True)
-        return cls(frequencies, categories, Noise.added(error, sizes))
+            law = Noise.of_level(error, n_samples)
+        else:
+            error = replace(error, is_normalized=n_samples is None)
+            law = Noise.added(error, sizes)
+        return cls(frequencies, categories, law, is_partial=is_partial)
 
     @classmethod
     def from_rows(cls, estimates: Mapping[Any, FrequencyEstimate]) -> FrequencyEstimate:
@@ -1265,7 +1267,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         total : int, default=None
-            The sum of the counts. If None, it is the number of users (rounded if it was estimated).
+            The sum of the counts. If None, it is the number of users (rounded if it was estimated),
+            or of the users who have one of the categories if `is_partial`.
 
         Returns
         -------
@@ -1305,7 +1308,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         whole = np.broadcast_to(np.rint(sizes).astype(np.int64), len(self))
         if self.shares_overlap:
             return np.rint(np.maximum(self.values, 0) * whole[:, None]).astype(np.int64)
-        rows = zip(norm_sub(self.values), whole.tolist(), strict=True)
+        sums = np.ones((len(self), 1))
+        if self.is_partial and total is None:
+            sums = self.values.sum(axis=1, keepdims=True).clip(0, 1)
+            whole = np.rint(sums[:, 0] * whole).astype(np.int64)
+        rows = zip(project(self.values, sums)[0], whole.tolist(), strict=True)
         return np.array([apportion(row, size) for row, size in rows]).reshape(self.shape)
 
     def detected(

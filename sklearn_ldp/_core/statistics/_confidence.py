@@ -178,7 +178,8 @@ def _stated_intervals(
     # The standard error of a sum is at most the sum of the standard errors, for any correlations.
     critical = sidak(rows.shape[0], level) if simultaneous else two_sided(level)
     width = critical * (abs(rows) @ np.sqrt(variances).T).T
-    low, high = within(answers - width, answers + width, width, *answer_range(rows))
+    possible = answer_range(rows, estimate.sums_to_one)
+    low, high = within(answers - width, answers + width, width, *possible)
     ends = stacked(list(zip(low, high, strict=True)), n_queries)
     return ConfidenceInterval(*ends, names_of(queries, estimate))
 

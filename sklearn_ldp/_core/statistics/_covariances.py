@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -73,6 +73,7 @@ class EstimateCovariances:
     of: str  # "users", or "population" if the users are a random sample
     # (d,): the distribution at which the covariances are evaluated.
     frequencies: np.ndarray
+    sums_to_one: bool = True  # whether each user has exactly one of the categories
 
     @property
     def is_of_counts(self) -> bool:
@@ -364,7 +365,8 @@ def covariances_of_rows(
     refuse_without_law(estimate, statement, other)
     noise: Any = estimate.noise
     rows = enumerate(estimate.values)
-    return [(row, covariances(row, noise.of_rows(i), of)) for i, row in rows]
+    of_rows = [(row, covariances(row, noise.of_rows(i), of)) for i, row in rows]
+    return [(row, replace(errors, sums_to_one=estimate.sums_to_one)) for row, errors in of_rows]
 
 
 def covariances(values: np.ndarray, noise: Noise, of: str) -> EstimateCovariances:

@@ -502,16 +502,17 @@ def answer_intervals(
         category_ends = np.array(category_intervals(values, covariances, critical))
         ends = category_ends[:, rows.indices[places]] * rows.data[places]
         low[single], high[single] = ends.min(axis=0), ends.max(axis=0)
-    return within(low, high, half_width, *answer_range(rows))
+    return within(low, high, half_width, *answer_range(rows, covariances.sums_to_one))
 
 
-def answer_range(rows: sparse.csr_array) -> Ends:
+def answer_range(rows: sparse.csr_array, sums_to_one: bool = True) -> Ends:
     """Return the smallest and the largest possible answer to each query.
 
-    They are the smallest and the largest weight of a category, because frequencies sum to 1.
+    They are the smallest and the largest weight of a category if frequencies sum to 1. Otherwise
+    users may have none of the categories, which is a category with the weight 0.
     Shapes: rows (n_queries, d) -> two arrays (n_queries,).
     """
-    has_zeros = np.diff(rows.indptr) < rows.shape[1]
+    has_zeros = (np.diff(rows.indptr) < rows.shape[1]) | (not sums_to_one)
     smallest = _extreme_weights(np.minimum, rows, rows.data)
     largest = _extreme_weights(np.maximum, rows, rows.data)
     smallest = np.where(has_zeros, np.minimum(smallest, 0), smallest)
