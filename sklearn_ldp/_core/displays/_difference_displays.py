@@ -20,6 +20,7 @@ from ._base import (
     name_rows,
     name_ticks,
     percent_axis,
+    refuse_truth,
     styles,
 )
 
@@ -138,6 +139,7 @@ class DifferenceDisplay(BaseDisplay):
         ValueError
             If there are several differences, or k is not positive.
         """
+        refuse_truth(cls.__name__, kwargs)
         if not hasattr(difference, "changed"):
             raise TypeError(
                 "DifferenceDisplay needs a difference of two estimates, got "
@@ -322,6 +324,7 @@ class TrendDisplay(BaseDisplay):
             If there is a single estimate, a category is unknown, there are too many categories, or
             the estimate is post-processed.
         """
+        refuse_truth(cls.__name__, kwargs)
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(

@@ -608,6 +608,33 @@ def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
     return np.asarray(unlabelled)[order_of(labels, categories, name)]
 
 
+def as_true_frequencies(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return true frequencies in the order of the categories.
+
+    name: the name of the argument, for the messages. Raises ValueError unless there is one finite
+    frequency for each category, and none is larger than 1.
+
+    Shapes: frequencies (d,), categories (d,) -> (d,).
+    """
+    d = len(categories)
+    truth = np.asarray(in_order(frequencies, categories, name), dtype=np.float64)
+    if truth.shape != (d,):
+        raise ValueError(
+            f"{name} must have shape ({d},), got {truth.shape}. Pass one true frequency for each "
+            "category of the estimate."
+        )
+    if not np.all(np.isfinite(truth)):
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity. Pass 0 for a category without users."
+        )
+    if np.max(truth, initial=0.0) > 1 + 1e-6:  # rounding errors of a sum
+        raise ValueError(
+            f"{name} must contain frequencies from 0 to 1, got values up to {truth.max():g}. "
+            "Divide counts by the number of users, and percentages by 100."
+        )
+    return truth
+
+
 def as_distribution(
     frequencies: Any, categories: np.ndarray, name: str, *, overlap: bool = False
 ) -> np.ndarray:

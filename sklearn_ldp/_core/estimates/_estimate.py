@@ -1390,7 +1390,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         **kwargs : dict
-            Parameters of the display's method `from_estimate`.
+            Parameters of the display's method `from_estimate`. A single estimate has `truth` (true
+            frequencies: an array, a mapping or a Series, which is matched by category), `k` (the
+            number of categories) and `queries`. With `truth`, the k largest *true* frequencies are
+            drawn, otherwise the k largest estimates. Axes that already show an estimate (`ax`) keep
+            their categories.
 
         Returns
         -------
