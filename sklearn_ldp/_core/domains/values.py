@@ -227,6 +227,8 @@ def sorted_values(values: Iterable[Any]) -> list:
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
     """Return the sorted list of distinct labels, and for each label its index in this list.
 
+    If the labels are an ordered categorical column, the list is in the order of the levels.
+
     `each` completes the error message, such as "for each user".
 
     Shapes: labels (n,) -> (n,).
@@ -248,7 +250,10 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
             f"{name} got a missing label (None or NaN). Replace missing labels by a name, such as "
             '"unknown".'
         )
-    names = sorted_values(occurring)
+    if column is not None and declares_order(labels):
+        names = [level for level in items if level in occurring]
+    else:
+        names = sorted_values(occurring)
     place = {label: i for i, label in enumerate(names)}
     codes = np.fromiter(map(place.get, items, repeat(-1)), np.int64, len(items))
     return names, codes if column is None else codes[column.places]

@@ -53,7 +53,8 @@ def estimate_by_group(
     -------
     FrequencyEstimate of shape (n_groups, d), or EstimateSet
         The raw estimate, with one row per group. The rows are sorted by the names of the groups,
-        which are its `row_names`. If `oracle` is a survey, the result is a set of estimates, one
+        which are its `row_names`. If `by` is an ordered categorical column of pandas, its levels
+        define the order. If `oracle` is a survey, the result is a set of estimates, one
         for each column of the survey. Each has a row for every group in which at least one user was
         asked for this column.
 
