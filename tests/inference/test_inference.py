@@ -356,7 +356,7 @@ def test_intervals_that_are_refused():
     with pytest.raises(ValueError, match="depends on the mechanism"):
         estimate.confidence_interval(0.95, groups([0, 0, 1]))
     with pytest.raises(ValueError, match="depends on the mechanism"):
-        (estimate - estimate).test()
+        (estimate - replace(estimate)).test()
     with pytest.raises(ValueError, match="of must be \"users\".*got 'all'"):
         estimate.confidence_interval(0.95, of="all")
 
@@ -915,3 +915,18 @@ def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it
         assert "simultaneous, if noise is normal)." in description["may_be_said"][0]
     again = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
     assert "normal" not in f"{again!r}{again.describe()}{again.to_frame()}"  # negative control
+
+
+def test_a_difference_of_the_same_reports_is_refused():
+    """The result was 0 with an interval and a p-value of 1, and looked like "no change"."""
+    oracle = GRR(2.0, categories=list("abcdefgh"), random_state=0)
+    answers = list("aabcdefgh") * 500
+    reports = oracle.privatize(answers)
+    control, copy = (clone(oracle).aggregate(reports).estimate_ for _ in range(2))
+    rows = estimate_by_group(oracle, answers, np.arange(len(answers)) % 3)
+    for first, second in ((control, control), (control, copy)):
+        with pytest.raises(ValueError, match="both estimates have the same reports"):
+            first - second
+    # Other reports of equal answers, and rows of one estimate minus one of them, are differences.
+    assert (oracle.fit_transform(answers) - control).shape == (1, 8)
+    assert (rows - rows[0]).values[0] == pytest.approx(0)

@@ -1335,7 +1335,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return detected(self, level, threshold, error_rate, of)
 
     def __sub__(self, other: Any) -> EstimateDifference:
-        """Return the difference of two raw estimates from different users, with its noise."""
+        """Return the difference of two raw estimates from different users, with its noise.
+
+        Overlapping groups, such as all users and one region, cannot be recognized.
+        """
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
         return EstimateDifference(self, other)

@@ -54,7 +54,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     The two estimates may have different oracles, budgets and numbers of users. By default, every
     interval and test is about the two populations that the users are random samples of, because
-    two collections, such as two weeks, usually have different users.
+    two collections, such as two weeks, usually have different users. If one collection contains
+    reports of the other (all users minus one region), the intervals and tests are wrong, and only
+    two collections with exactly the same reports can be recognized: subtract disjoint groups.
 
     Privacy: costs none.
 
@@ -79,8 +81,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     TypeError
         If one of the two objects is not an estimate.
     ValueError
-        If the categories differ, an estimate is post-processed or has no noise model, or both
-        estimates have several rows, but different numbers of rows.
+        If the categories differ, an estimate is post-processed or has no noise model, both
+        estimates have several rows, but different numbers of rows, or two single rows have the same
+        reports.
 
     Examples
     --------
@@ -111,6 +114,13 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     def __post_init__(self) -> None:
         self._check()
+        # A matrix of weeks may contain the week that is subtracted from all weeks.
+        if len(self.one) == len(self.other) == 1 and _are_same(self.one, self.other):
+            raise ValueError(
+                "A difference needs two collections, but both estimates have the same reports (one "
+                "estimate minus itself, or one checkpoint loaded twice). Pass the estimates of two "
+                "separate collections."
+            )
         if self._excess_of_totals() > _DIFFERENT_TOTALS:
             warnings.warn(
                 "The totals of the two releases of noisy counts differ by clearly more than their "
