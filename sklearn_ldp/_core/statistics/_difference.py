@@ -118,8 +118,8 @@ class EstimateDifference(Kept, tag="estimate-difference"):
         if len(self.one) == len(self.other) == 1 and _are_same(self.one, self.other):
             raise ValueError(
                 "A difference needs two collections, but both estimates have the same reports (one "
-                "estimate minus itself, or one checkpoint loaded twice). Pass the estimates of two "
-                "separate collections."
+                "estimate minus itself, one checkpoint loaded twice, or two simulations with one "
+                "seed). Pass the estimates of two separate collections."
             )
         if self._excess_of_totals() > _DIFFERENT_TOTALS:
             warnings.warn(

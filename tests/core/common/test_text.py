@@ -1,5 +1,7 @@
 """Text that leaves for a terminal."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,8 @@ def test_one_user_is_no_plural():
     tables = MarginalOracle(1.0, domains={"a": 2, "b": 2}, order=[("a", "b")], random_state=0)
     for n in (1, 2):
         estimate = oracle.fit_transform(["a"] * n)
-        texts = repr(estimate), repr(mean.fit([0.5] * n).estimate_), repr(estimate - estimate)
+        change = estimate - replace(estimate)
+        texts = repr(estimate), repr(mean.fit([0.5] * n).estimate_), repr(change)
         for text in texts:
             assert ("1 user" if n == 1 else "2 users") in text
             assert "1 users" not in text

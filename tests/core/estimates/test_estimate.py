@@ -505,8 +505,8 @@ def test_level_of_an_interval(one, level):
         one.detected,
         one.summary,
         lambda level: one.plot(level=level),
-        (one - one).to_frame,
-        (one - one).changed,
+        (one - replace(one)).to_frame,
+        (one - replace(one)).changed,
     ):
         with refused:
             ask(level)
