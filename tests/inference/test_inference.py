@@ -683,6 +683,14 @@ def test_top_categories():
     surely, possibly = top_categories(estimate, 2)
     assert estimate.categories[surely[0]].tolist() == [0, 1]
     assert estimate.categories[possibly[0]].tolist() == [0, 1]
+    shown = repr(top_categories(estimate, 2, 0.9))
+    assert "among the 2 most frequent (90 %, simultaneous)" in shown
+    assert "surely (2): 0, 1\n  possibly (2): 0, 1" in shown
+    many = simulated(OUE, 3.0, np.full(60, 100))
+    assert repr(top_categories(many, 2)).endswith(
+        "possibly (60): " + "".join(f"{i}, " for i in range(20)) + "..."
+    )
+    assert "array" in repr(top_categories(simulated(OUE, 3.0, [50, 30], n_repeats=2), 1))
     surely, possibly = top_categories(estimate, 3)
     assert surely.sum() == 2
     assert possibly.sum() == 5
@@ -766,6 +774,16 @@ def test_a_trend_holds_for_what_is_drawn(named, seed):
         held += all(np.all((low <= 1 / 40) & (high >= 1 / 40)) for low, high in ends)
     assert held >= 88
     assert len(display.frequencies) == (5 if named is None else 2)
+
+
+def test_rows_with_integer_names_have_integer_ticks():
+    """Twenty weeks had ticks at 2.5 and 7.5."""
+    rows = simulated(OUE, 2.0, [500, 300, 200], n_repeats=20)
+    display = replace(rows, row_names=np.arange(1, 21)).plot()
+    assert display.ax_.get_xlabel() == "row of the estimate"
+    ticks = display.ax_.get_xticks()
+    np.testing.assert_array_equal(ticks, np.rint(ticks))
+    assert replace(rows, row_names=list("abcdefghijklmnopqrst")).plot().ax_.get_xlabel() == ""
 
 
 def test_trends_that_cannot_be_drawn():

@@ -411,6 +411,10 @@ class TrendDisplay(BaseDisplay):
                 self.bands_[label] = ax.vlines(place, *self.interval[label], look["color"])
         if is_ordered and len(rows) <= _MOST_TICKS:
             ax.set_xticks(x)
+        elif rows.dtype.kind in "iu":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        if is_ordered and rows.dtype.kind != "M" and not ax.get_xlabel():
+            ax.set_xlabel("row of the estimate")
         if not is_ordered:
             name_ticks(ax.xaxis, x, rows, rotation=30, fontsize="small")
         ax.axhline(0, color="grey", linewidth=0.8, zorder=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
-from itertools import repeat
+from itertools import pairwise, repeat
 from numbers import Integral
 from typing import Any
 
@@ -526,6 +526,23 @@ def own_categories(values: Any) -> list | None:
     index = values.columns if hasattr(values, "columns") else values.index
     is_default = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     return None if is_default else index.tolist()
+
+
+def refuse_shuffled(name: str, **columns: Any) -> None:
+    """Raise ValueError if pandas columns have the same index labels in different orders.
+
+    The columns are paired by position, so each user would get the value of another user.
+    """
+    indexes = [(key, column.index) for key, column in columns.items() if hasattr(column, "iloc")]
+    for (first, index), (second, other) in pairwise(indexes):
+        if index.equals(other) or len(index) != len(other):
+            continue
+        if index.is_unique and other.is_unique and index.isin(other).all():
+            raise ValueError(
+                f"{name} got {first} and {second} with the same index labels in different orders, "
+                f"but pairs them by position. Pass {second}.loc[{first}.index], or both as arrays "
+                "(to_numpy()) if their rows are already paired."
+            )
 
 
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:

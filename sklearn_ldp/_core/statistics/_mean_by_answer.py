@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length
 from ..common.pandas import import_pandas
 from ..common.text import labelled_lines
 from ..common.typing import DataFrame
-from ..domains.values import named_missing
+from ..domains.values import named_missing, refuse_shuffled
 from ..report_page import Reported
 from ._confidence import critical_at_all_times
 from ._described import POPULATION, describe_nothing, rows_of
@@ -414,6 +414,7 @@ def mean_by_answer(
       fast 1.99, standard error 0.025
       slow 4.009, standard error 0.026
     """
+    refuse_shuffled("mean_by_answer", outcome=outcome, reports=reports, sample_weight=sample_weight)
     z = np.asarray(outcome, dtype=float)
     n = len(reports)
     w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)

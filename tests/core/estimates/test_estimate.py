@@ -688,8 +688,17 @@ def test_rows_by_their_names():
     assert dataclasses.replace(raw[:1], row_names=["yes"])["yes"] == raw[0]["yes"]  # the category
     cells = dataclasses.replace(raw, row_names=[("F", "1980s"), ("M", "1980s")])
     assert cells["M", "1980s"].shape == (1, 2)
-    with pytest.raises(ValueError, match="Select one row first"):
-        decades["yes"]
+    for key in ("yes", "2000s"):
+        with pytest.raises(ValueError, match=rf"name '{key}'. Select one.*estimate\['1980s'\]"):
+            decades[key]
+    # An integer is a position, also if the names are integers.
+    numbered = dataclasses.replace(raw, row_names=[1, 2])
+    assert numbered[1].row_names.tolist() == [2]
+    assert numbered[list(numbered.row_names).index(1)].row_names.tolist() == [1]
+    with pytest.raises(ValueError, match=r"'1'. Select .*estimate\[list\(.*row_names\).index\(1\)"):
+        numbered["1"]
+    with pytest.raises(ValueError, match=r"Select one row first: estimate\[0\]\['yes'\]"):
+        raw["yes"]
 
 
 # -- rows of several collections -------------------------------------------------------------------
