@@ -54,6 +54,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -369,13 +370,14 @@ def _raw_weeks(arguments: argparse.Namespace) -> ldp.FrequencyEstimate:
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     by_number = order_by_number(names)
-    # The smoother `Trend` gives its own warning.
-    if by_number is not None and arguments.post != "trend":
+    if by_number is not None:
         say(
             f"warning: the rows have the order of the files, {', '.join(names)}, which is typical "
             f"for a pattern of the shell; the order by number is {', '.join(by_number)}. List the "
             "files in that order, or name them 01, 02, .."
         )
+        # This remedy is for files; Trend would add a remedy for Python.
+        warnings.filterwarnings("ignore", "Trend got rows in the order of text")
     servers = [_server(copy(arguments), path) for path in paths]
     for (path_a, a), (path_b, b) in combinations(zip(paths, servers, strict=True), 2):
         digests = b.batches.digests.items()
