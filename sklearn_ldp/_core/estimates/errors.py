@@ -118,15 +118,17 @@ def query_errors(
             f"Argument metric must be one of {METRICS} or a function, got {metric!r}. A function "
             "needs two parameters, the true and the estimated answers."
         )
-    return _query_errors(*as_truth_and_estimate(frequencies, estimate), queries, metric)
+    return errors_at(*as_truth_and_estimate(frequencies, estimate), queries, metric)
 
 
-def _query_errors(
-    truth: np.ndarray, estimate: FrequencyEstimate, queries: Queries | None, metric: Any
+def errors_at(
+    truth: np.ndarray, estimate: FrequencyEstimate, queries: Queries | None, metric: Any = "mse"
 ) -> np.ndarray:
     """Return the error of each row of an estimate, as `query_errors` does after its checks.
 
-    truth: the true frequencies, or an unbiased estimate of them, of shape (d,).
+    truth: the true frequencies, or an unbiased estimate of them, which may be larger than 1.
+
+    Shapes: truth (d,) -> (n_estimates,).
     """
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
@@ -625,7 +627,7 @@ def held_out_score(
         # Clipped answers have no closed form, so the error and the variance use the same drawn
         # sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
-    errors = _query_errors(truth, estimate, query_set, "mse")
+    errors = errors_at(truth, estimate, query_set)
     variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
     return float(variance - errors.mean())
 
