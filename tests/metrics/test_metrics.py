@@ -311,3 +311,8 @@ def test_true_counts_are_no_frequencies(function, factor):
     function(truth, ESTIMATES)
     with pytest.raises(ValueError, match="must contain frequencies from 0 to 1, got values up to"):
         function(factor * truth, ESTIMATES)
+
+
+def test_an_unbiased_estimate_may_stand_for_the_truth():
+    """It may be larger than 1, but then it also has negative entries, unlike counts."""
+    assert frequency_mse([1.5, -0.5, 0.0, 0.0], ESTIMATES[:1]) > 0

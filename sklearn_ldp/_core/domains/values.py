@@ -634,7 +634,7 @@ def as_true_frequencies(frequencies: Any, categories: np.ndarray, name: str) -> 
     """Return true frequencies in the order of the categories.
 
     name: the name of the argument, for the messages. Raises ValueError unless there is one finite
-    frequency for each category, and none is larger than 1.
+    frequency for each category, and the frequencies are no counts or percentages.
 
     Shapes: frequencies (d,), categories (d,) -> (d,).
     """
@@ -649,7 +649,9 @@ def as_true_frequencies(frequencies: Any, categories: np.ndarray, name: str) -> 
         raise ValueError(
             f"{name} must be finite, got NaN or infinity. Pass 0 for a category without users."
         )
-    if np.max(truth, initial=0.0) > 1 + 1e-6:  # rounding errors of a sum
+    # The tolerance is for rounding errors. An unbiased estimate that stands for the truth may be
+    # larger than 1, but then other frequencies are negative.
+    if np.max(truth, initial=0.0) > 1 + 1e-6 and np.min(truth) >= 0:
         raise ValueError(
             f"{name} must contain frequencies from 0 to 1, got values up to {truth.max():g}. "
             "Divide counts by the number of users, and percentages by 100."
