@@ -27,8 +27,10 @@ from sklearn_ldp import (
 )
 from sklearn_ldp._core.common import docs
 from sklearn_ldp._core.domains.values import order_of
+from sklearn_ldp.inference import mean_by_answer
 from sklearn_ldp.learning import LDPNaiveBayes
 from sklearn_ldp.model_selection import simulate_errors
+from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.utils.discovery import all_estimators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -271,3 +273,24 @@ class TestDocumentationLinks:
     def test_every_estimator_has_its_page_under_this_name(self):
         listed = (ROOT / "doc" / "api.md").read_text().split()
         assert {name for name, _ in all_estimators()} <= set(listed)
+
+
+def test_a_shuffled_copy_of_a_column_is_refused():
+    """Columns are paired by position, so each user got the group or weight of another user."""
+    frame = pd.DataFrame({"x": list("abab"), "week": [1, 1, 2, 2], "n": [3, 4, 5, 6]})
+    shuffled = frame.iloc[[2, 0, 3, 1]]
+    oracle = GRR(2.0, categories=["a", "b"], random_state=0)
+    reports = pd.Series(oracle.privatize(frame.x))
+    calls = {
+        "by": lambda other: estimate_by_group(oracle, frame.x, other.week),
+        "sample_weight": lambda other: oracle.fit(frame.x, sample_weight=other.n),
+        "reports": lambda other: mean_by_answer(other.n, reports, oracle),
+    }
+    for second, call in calls.items():
+        call(frame)
+        call(shuffled.reset_index(drop=True))
+        call(shuffled.set_index(pd.Index(list("wxyz"))))  # other labels show no pairing
+        with pytest.raises(ValueError, match=rf"different orders, .* Pass {second}\.loc\["):
+            call(shuffled)
+    with pytest.raises(ValueError, match="GRR got X and sample_weight"):
+        oracle.partial_fit(frame.x, sample_weight=shuffled.n)

@@ -99,7 +99,9 @@ MADE = {
     "processed": lambda _: NormSub().fit_transform(collected("categories")),
     "groups": lambda _: by_week(),
     "trend": lambda _: Trend().fit_transform(by_week()),
-    "difference": lambda _: collected("categories") - collected("categories"),
+    "difference": lambda _: (
+        collected("categories") - OUE(1.0, categories=WORDS, random_state=1).fit_transform(VALUES)
+    ),
     "combined": lambda _: combine(
         [collected("categories"), OUE(1.0, categories=WORDS, random_state=1).fit_transform(VALUES)]
     ),

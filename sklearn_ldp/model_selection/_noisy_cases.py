@@ -12,9 +12,9 @@ import numpy as np
 
 from .._core.common.parallel import run_in_order
 from .._core.estimates import EstimateSet, FrequencyEstimate
+from .._core.estimates.errors import errors_at
 from .._core.noise import Noise, as_rows, variances_after_norm
 from .._core.queries import QuerySet, query_matrix
-from ..metrics import query_errors
 from ._base import Case, Judgment
 from ._drawn_noise import plausible_frequencies, variances_of_each
 
@@ -103,14 +103,14 @@ def _judged(case: Case, result: FrequencyEstimate) -> tuple[float, np.ndarray]:
     truth = case.frequencies
     is_closed = queries.square_weights(len(truth)) is not None
     answers = result.values if is_closed else result.answer(queries)
-    error = query_errors(truth, result, queries=queries)[0]
+    error = errors_at(truth, result, queries)[0]
     if is_closed and result.clip_answers:
         # Without clipping, the error over all sets has a closed form. Drawn sets add noise of
         # their own, so they only show how much clipping changes the error.
         unclipped = replace(result, clip_answers=False)
         drawn = query_matrix(queries.matrix(len(truth)))
-        error += query_errors(truth, unclipped, queries=queries)[0]
-        error -= query_errors(truth, unclipped, queries=drawn)[0]
+        error += errors_at(truth, unclipped, queries)[0]
+        error -= errors_at(truth, unclipped, drawn)[0]
     return error, answers[0]
 
 

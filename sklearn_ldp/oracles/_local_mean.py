@@ -60,8 +60,8 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     >>> ages, region = [20, 60, 40, 80] * 2500, ["east", "east", "west", "west"] * 2500
     >>> estimate_by_group(oracle, ages, region)
     MeanEstimate of 2 groups, 10,000 users
-      east  40.33 +- 0.61
-      west  59.34 +- 0.61
+      east  40.33, standard error 0.61
+      west  59.34, standard error 0.61
     """
 
     mean: np.ndarray
@@ -176,7 +176,9 @@ class MeanEstimate(Means, Kept, tag="mean-estimate"):
     def __repr__(self) -> str:
         names = ["mean"] if self.row_names is None else self.row_names
         pairs = zip(self.mean.tolist(), self.standard_error.tolist(), strict=True)
-        lines = labelled_lines(names, [f"{mean:.4g} +- {error:.2g}" for mean, error in pairs])
+        lines = labelled_lines(
+            names, [f"{mean:.4g}, standard error {error:.2g}" for mean, error in pairs]
+        )
         groups = "" if self.row_names is None else f" of {len(self)} groups"
         head = f"MeanEstimate{groups}, {counted(int(self.n_samples.sum()), 'user')}"
         return "\n  ".join([head, *lines[:20]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp, ndtri, softmax
 
+from .._core.common.text import order_by_number
 from .._core.noise import Noise
 from .._core.numerics.simplex import norm_sub
 from ._base import NOISE_CONSTRAINT, BasePostProcessor, resolve_noise
@@ -425,6 +427,7 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
                 "are times, pass times=estimate.row_names. If the rows are in fact equally spaced "
                 "in time, pass times=range(len(estimate))."
             )
+        _warn_of_text_order(estimate)
         values = np.arange(n_rows)
     try:
         steps = np.diff(values.astype(float))
@@ -439,3 +442,19 @@ def _steps(estimate: Any, times: Any) -> np.ndarray:
             "the rows by time, and pass one time per row as times=."
         )
     return np.append(0.0, steps)
+
+
+def _warn_of_text_order(estimate: Any) -> None:
+    """Warn if the rows are sorted as text: week 1, week 10, week 2."""
+    names = [] if estimate.row_names is None else estimate.row_names.tolist()
+    by_number = order_by_number(names)
+    if by_number is not None:
+        texts = [", ".join(order[:4]) for order in (names, by_number)]
+        warnings.warn(
+            f"Trend got rows in the order of text, {texts[0]}, ..; the order by number is "
+            f"{texts[1]}, ... Name the rows by numbers or dates (2026-01-05), or pass an ordered "
+            "pandas Categorical as by= of estimate_by_group. If the rows are in the order of time, "
+            "pass times=range(len(estimate)).",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -582,6 +582,8 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
     argv = ["estimate", "w10.npz", "w9.npz", "--categories", "domain.txt", "--change"]
     assert main(argv) == 0
     assert "the order by number is w9, w10" in capsys.readouterr().err
+    assert main([*argv[:-1], "--post", "trend"]) == 0
+    assert capsys.readouterr().err.count("the order by number is") == 1
     for others, match in (
         (["w0.npz", "w0.npz"], "contain the same batches"),
         (["w0.npz", "grown.npz"], "contain the same batches"),

@@ -356,7 +356,7 @@ def test_intervals_that_are_refused():
     with pytest.raises(ValueError, match="depends on the mechanism"):
         estimate.confidence_interval(0.95, groups([0, 0, 1]))
     with pytest.raises(ValueError, match="depends on the mechanism"):
-        (estimate - estimate).test()
+        (estimate - replace(estimate)).test()
     with pytest.raises(ValueError, match="of must be \"users\".*got 'all'"):
         estimate.confidence_interval(0.95, of="all")
 
@@ -689,6 +689,14 @@ def test_top_categories():
     surely, possibly = top_categories(estimate, 2)
     assert estimate.categories[surely[0]].tolist() == [0, 1]
     assert estimate.categories[possibly[0]].tolist() == [0, 1]
+    shown = repr(top_categories(estimate, 2, 0.9))
+    assert "among the 2 most frequent (90 %, simultaneous)" in shown
+    assert "surely (2): 0, 1\n  possibly (2): 0, 1" in shown
+    many = simulated(OUE, 3.0, np.full(60, 100))
+    assert repr(top_categories(many, 2)).endswith(
+        "possibly (60): " + "".join(f"{i}, " for i in range(20)) + "..."
+    )
+    assert "array" in repr(top_categories(simulated(OUE, 3.0, [50, 30], n_repeats=2), 1))
     surely, possibly = top_categories(estimate, 3)
     assert surely.sum() == 2
     assert possibly.sum() == 5
@@ -772,6 +780,16 @@ def test_a_trend_holds_for_what_is_drawn(named, seed):
         held += all(np.all((low <= 1 / 40) & (high >= 1 / 40)) for low, high in ends)
     assert held >= 88
     assert len(display.frequencies) == (5 if named is None else 2)
+
+
+def test_rows_with_integer_names_have_integer_ticks():
+    """Twenty weeks had ticks at 2.5 and 7.5."""
+    rows = simulated(OUE, 2.0, [500, 300, 200], n_repeats=20)
+    display = replace(rows, row_names=np.arange(1, 21)).plot()
+    assert display.ax_.get_xlabel() == "row of the estimate"
+    ticks = display.ax_.get_xticks()
+    np.testing.assert_array_equal(ticks, np.rint(ticks))
+    assert replace(rows, row_names=list("abcdefghijklmnopqrst")).plot().ax_.get_xlabel() == ""
 
 
 def test_trends_that_cannot_be_drawn():
@@ -922,3 +940,19 @@ def test_a_difference_of_noise_of_which_only_the_level_is_known_presumes_that_it
         assert "simultaneous, if noise is normal)." in description["may_be_said"][0]
     again = known - GRR(4.0, categories=3, random_state=1).fit_transform([0, 1, 1] * 300)
     assert "normal" not in f"{again!r}{again.describe()}{again.to_frame()}"  # negative control
+
+
+def test_a_difference_of_the_same_reports_gives_a_warning():
+    """The result was 0 with an interval and a p-value of 1, and looked like "no change"."""
+    oracle = GRR(2.0, categories=list("abcdefgh"), random_state=0)
+    answers = list("aabcdefgh") * 500
+    reports = oracle.privatize(answers)
+    control, copy = (clone(oracle).aggregate(reports).estimate_ for _ in range(2))
+    rows = estimate_by_group(oracle, answers, np.arange(len(answers)) % 3)
+    for first, second in ((control, control), (control, copy)):
+        with pytest.warns(UserWarning, match="difference have the same reports"):
+            first - second
+    # Other reports of equal answers, and rows of one estimate minus one of them, are differences.
+    other = clone(oracle).set_params(random_state=1).fit_transform(answers)
+    assert (other - control).shape == (1, 8)
+    assert (rows - rows[0]).values[0] == pytest.approx(0)

@@ -5,11 +5,13 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from sklearn_ldp import GRR, OLH, LocalMean
-from sklearn_ldp.inference import MeansByAnswer, mean_by_answer
+from sklearn_ldp.inference import MeanDifference, MeansByAnswer, mean_by_answer
 from sklearn_ldp.learning import CorrectedRidge, PrivatizedColumns
+from sklearn_ldp.oracles import estimate_by_group
 from sklearn_ldp.surveys import ResponseDesign
 
 NAMES = ["low", "high"]
+PARTS = np.repeat(["a", "b"], [240, 260])
 
 
 def people(n, prevalence, seed):
@@ -28,6 +30,10 @@ def test_the_debiased_split_is_right_and_the_naive_one_is_not():
     naive = np.array([minutes[np.asarray(reports) == i].mean() for i in range(2)])
     assert (np.abs(naive - truth) > 10 * found.standard_errors).all()  # negative control
     gap = found.difference("low", "high")
+    assert gap.p_value < 1e-9
+    assert f"{found.values[0]:.4g}, standard error {found.standard_errors[0]:.2g}" in repr(found)
+    with pytest.raises(ValueError, match="needs two means, got 'low' twice"):
+        found.difference("low", "low")
     assert abs(truth[0] - truth[1] - gap.value) < 4 * gap.standard_error
     apart = np.hypot(*found.standard_errors)  # the two means have reports in common
     assert gap.standard_error != pytest.approx(apart, rel=0.01)
@@ -169,3 +175,14 @@ def test_intervals_of_a_rare_outcome_cover(seed):
         covered_by_normal.append(abs(found.values[1] - 0.02) <= half)
     assert np.mean(covered) > 0.9
     assert np.mean(covered_by_normal) < 0.6
+
+
+def test_an_interval_ends_at_0_if_its_level_is_one_minus_the_p_value():
+    outcomes = np.repeat([0.45, 0.55], 250)
+    means = estimate_by_group(LocalMean(2.0, bounds=(0, 1), random_state=0), outcomes, PARTS)
+    change = means.difference("a", "b")
+    assert 1e-9 < change.p_value < 0.5
+    ends = means.difference("a", "b", level=1 - change.p_value)[2:]
+    assert min(np.abs(ends)) == pytest.approx(0, abs=1e-9)
+    assert MeanDifference(0.0, 0.0, 0.0, 0.0).p_value == 1
+    assert MeanDifference(-2.0, 0.0, -2.0, -2.0).p_value == 0

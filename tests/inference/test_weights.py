@@ -299,3 +299,8 @@ def test_margins_that_contradict_each_other_are_named():
     rows = collected(GRR(3.0), USERS[:2], names=[("a", "x"), ("b", "y")], answers=ANSWERS[:2])
     with pytest.raises(ValueError, match="no weights with all known shares.*for 'one'"):
         rake(rows, {"one": {"a": 0.5, "b": 0.5}, "two": {"x": 0.7, "y": 0.3}})
+
+
+def test_shares_without_names_are_refused(by_age):
+    with pytest.raises(TypeError, match=r"needs a mapping from the names .* got list. Pass a dict"):
+        poststratify(by_age, [0.25] * 4)

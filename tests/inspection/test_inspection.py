@@ -4,6 +4,7 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgba
 from sklearn.base import clone
@@ -26,6 +27,7 @@ from sklearn_ldp import (
 from sklearn_ldp.datasets import make_zipf
 from sklearn_ldp.inspection import FrequencyDisplay
 from sklearn_ldp.metrics import make_frequency_scorer
+from sklearn_ldp.queries import groups
 
 NOISE = NoiseModel(0.5, 0.25, 1000)
 ESTIMATE = FrequencyEstimate([[0.2, 0.5, -0.1, 0.4]], list("abcd"), NOISE)
@@ -381,3 +383,29 @@ def test_inspection_imports_neither_estimates_nor_matplotlib(fresh_processes):
     assert "_estimate'" not in done.stdout
     assert "model_selection" not in done.stdout
     assert "matplotlib" not in done.stdout
+
+
+@pytest.mark.parametrize("form", [pd.Series, dict])
+def test_a_labeled_truth_is_matched_by_category(form):
+    """A Series in another order was drawn by position: b had the true frequency of d."""
+    labeled = form({"d": 0.1, "c": 0.2, "b": 0.3, "a": 0.4})
+    display = FrequencyDisplay.from_estimate(ESTIMATE, truth=labeled, order="domain", k=None)
+    np.testing.assert_array_equal(drawn(display, "truth")[1], TRUTH)
+    halves = groups(dict(zip("abcd", "xyxy", strict=True)))
+    display = ESTIMATE.plot(truth=labeled, queries=halves, order="domain")
+    np.testing.assert_allclose(drawn(display, "truth")[1], [0.6, 0.4])
+    with pytest.raises(ValueError, match="has no label for the category 'b'"):
+        ESTIMATE.plot(truth=form({"a": 0.5, "z": 0.5}))
+
+
+@pytest.mark.parametrize("truth", [[400, 300, 200, 100], [40.0, 30.0, 20.0, 10.0]])
+def test_a_truth_of_counts_is_refused(truth):
+    with pytest.raises(ValueError, match=r"from 0 to 1, got values up to 40.*Divide counts by"):
+        ESTIMATE.plot(truth=truth)
+
+
+def test_displays_without_a_truth_name_an_alternative():
+    rows = FrequencyEstimate(np.tile(TRUTH, (2, 1)), list("abcd"), NOISE, row_names=[1, 2])
+    for plot in (rows.plot, (rows[[0]] - ESTIMATE).plot):
+        with pytest.raises(TypeError, match=r"draws no true frequencies.*estimate\[0\], truth="):
+            plot(truth=TRUTH)

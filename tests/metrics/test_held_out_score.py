@@ -61,7 +61,7 @@ def test_score_is_unbiased(oracle, seed):
         expected = -frequency_mse(TRUTH, GUESS, queries=queries)
         scores = [held_out_score(GUESS, row, queries=queries) for row in held_out]
         assert abs(z_score(scores, expected)) < Z
-        biased = [-frequency_mse(row.values[0], GUESS, queries=queries) for row in held_out]
+        biased = [-frequency_mse(GUESS[0], row, queries=queries) for row in held_out]
         assert abs(z_score(biased, expected)) > Z
 
 

@@ -301,3 +301,18 @@ def test_a_seed_is_a_simulation(kind):
     """No warning, which would be an error here."""
     pipe = pipeline(NormSub(), oracle=OUE(2.0, categories=CATEGORIES, random_state=kind(0)))
     make_frequency_scorer()(pipe.fit(VALUES), HELD_OUT)
+
+
+@pytest.mark.parametrize("factor", [100, 5000], ids=["percent", "counts"])
+@pytest.mark.parametrize("function", METRICS.values())
+def test_true_counts_are_no_frequencies(function, factor):
+    """The errors were thousands or millions, and looked like results."""
+    truth = np.array([0.4, 0.3, 0.2, 0.1])
+    function(truth, ESTIMATES)
+    with pytest.raises(ValueError, match="must contain frequencies from 0 to 1, got values up to"):
+        function(factor * truth, ESTIMATES)
+
+
+def test_an_unbiased_estimate_may_stand_for_the_truth():
+    """It may be larger than 1, but then it also has negative entries, unlike counts."""
+    assert frequency_mse([1.5, -0.5, 0.0, 0.0], ESTIMATES[:1]) > 0

@@ -5,6 +5,7 @@ from datetime import date
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.pipeline import make_pipeline
@@ -473,3 +474,26 @@ def test_other_categories_are_covered_where_one_jumps(rows, monkeypatch, seed):
     assert coverage() > 0.8
     monkeypatch.setattr(trend_module, "_compensation", lambda values, *_: np.zeros(values.shape))
     assert coverage() < 0.8
+
+
+NUMBERED = [f"week {i}" for i in range(1, 13)]
+
+
+def test_weeks_that_are_sorted_as_text_give_a_warning():
+    """Week 1 was smoothed with week 10, which doubled the error, without a word."""
+    oracle = GRR(2.0, categories=["no", "yes"], random_state=0)
+    sizes = np.arange(50, 62)
+    week = np.repeat(NUMBERED, sizes)
+    answers = np.resize(["no", "yes", "yes"], len(week))
+    weeks = estimate_by_group(oracle, answers, by=week)
+    assert weeks.row_names.tolist() != NUMBERED
+    for rows in (weeks, FrequencyEstimate.from_rows({name: weeks[name] for name in sorted(week)})):
+        with pytest.warns(UserWarning, match="week 1, week 10, week 11, .*is week 1, week 2"):
+            Trend().fit(rows)
+    Trend(times=range(12)).fit(weeks)  # no warning
+    # An ordered Categorical keeps its order, as in groupby of pandas; levels without users go.
+    by = pd.Categorical(week, [*NUMBERED, "week 13"], ordered=True)
+    ordered = estimate_by_group(oracle, answers, by=pd.Series(by))
+    assert ordered.row_names.tolist() == NUMBERED
+    np.testing.assert_array_equal(ordered.noise.n_samples, sizes)
+    Trend().fit(ordered)  # no warning

@@ -22,7 +22,7 @@ from sklearn_ldp import (
     SyntheticSearch,
 )
 from sklearn_ldp.collection import Aggregator, aggregate, read_reports, write_reports
-from sklearn_ldp.inference import ranks
+from sklearn_ldp.inference import independence, ranks
 from sklearn_ldp.inspection import FrequencyDisplay, SearchDisplay, TrendDisplay
 from sklearn_ldp.metrics import (
     bias_variance,
@@ -242,6 +242,8 @@ def test_differences_are_those_of_the_parts():
         (AttributeError, r"estimates\['sex'\]\.noise", lambda: ESTIMATES.noise),
         (AttributeError, r"\['sex'\]\.summary, or loop over", lambda: ESTIMATES.summary()),
         (AttributeError, "EstimateSet has no attribute 'wrong'", lambda: ESTIMATES.wrong),
+        (AttributeError, "'crosstab', .* with MarginalOracle", lambda: ESTIMATES.crosstab),
+        (TypeError, r"tables.independence\(a, b\)", lambda: independence(ESTIMATES)),
         (AttributeError, "but each of its estimates has", lambda: ranks(ESTIMATES)),
         (
             AttributeError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,39 @@ _BINARY = {
     b"PAR1": "a Parquet file",
 }
 MOST_LINES = 20  # maximum in a representation
+_DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")  # such as 05.01.2026
+_FIRST_YEAR = 1000  # a larger number in a name is a year, and larger units precede smaller units
+_MONTHS = {
+    name.lower(): number
+    for names in (calendar.month_name, calendar.month_abbr)
+    for number, name in enumerate(names)
+    if name
+}
 _JOINERS = "\u200c\u200d"  # in emojis, and in words of many languages
+
+
+def order_by_number(names: Sequence[Any]) -> list[str] | None:
+    """Return texts such as "week 2" in the order of their numbers, if sorting moved them apart.
+
+    Months and dates such as 05.01.2026 are also numbers. Returns: None if the names are not texts,
+    if they are not in the order of text (the order of sorting, or of files in a shell), or if both
+    orders are equal.
+    """
+    if not all(isinstance(name, str) for name in names) or list(names) != sorted(names):
+        return None
+    by_number = sorted(names, key=_numbers_of)
+    return None if by_number == list(names) else by_number
+
+
+def _numbers_of(name: str) -> list[int]:
+    """Return the numbers and months in a text in the order of their units: years precede days."""
+    words = re.findall(r"\d+|[^\W\d_]+", name.lower())
+    numbers = [
+        _MONTHS.get(word) or int(word) for word in words if word in _MONTHS or word.isdecimal()
+    ]
+    if _DAY_FIRST.fullmatch(name):
+        return numbers[::-1]
+    return sorted(numbers, key=lambda number: number < _FIRST_YEAR)
 
 
 def kind_of(value: Any) -> str:

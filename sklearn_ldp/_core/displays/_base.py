@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from ..common.fitted import estimate_of
 from ..common.typing import Axes
 from ..domains import has_bins
+from ..domains.values import as_true_frequencies
 from ..statistics import Estimate, check_level, has_increasing_numbers
 
 # The palette of Okabe and Ito, which color-blind readers can distinguish. Its yellow is left out
@@ -79,8 +80,11 @@ class EstimateDisplay(BaseDisplay):
         return {}
 
     @classmethod
-    def _check(cls, estimate: Any, truth: Any, level: Any) -> None:
-        """Raise an error unless the estimate, the truth and the level are valid for a display."""
+    def _check(cls, estimate: Any, truth: Any, level: Any) -> np.ndarray | None:
+        """Raise an error unless the estimate, the truth and the level are valid for a display.
+
+        Returns: the true frequencies in the order of the categories; None if `truth` is None.
+        """
         name = cls.__name__
         if isinstance(estimate, Mapping):  # a set of estimates
             raise TypeError(
@@ -94,17 +98,25 @@ class EstimateDisplay(BaseDisplay):
                 "Convert an array with FrequencyEstimate(values, categories)."
             )
         check_level(level)
-        n_estimates, d = np.shape(estimate.values)
-        if truth is not None and np.shape(truth) != (d,):
-            raise ValueError(
-                f"Argument truth must have shape ({d},), got {np.shape(truth)}. Pass one true "
-                "frequency for each category."
-            )
+        if truth is not None:
+            truth = as_true_frequencies(truth, estimate.categories, "Argument truth")
+        n_estimates = len(estimate.values)
         if n_estimates != 1:
             raise ValueError(
                 f"{name} draws one estimate, got {n_estimates} rows. Select one row with "
                 "estimate[0], or draw all rows with estimate.plot(), if they have row_names."
             )
+        return truth
+
+
+def refuse_truth(display: str, options: Mapping[str, Any]) -> None:
+    """Raise TypeError if the keywords of a display that draws no truth contain one."""
+    if "truth" in options:
+        raise TypeError(
+            f"{display} draws no true frequencies, but got truth=. Draw one estimate, as in "
+            "FrequencyDisplay.from_estimate(estimate[0], truth=truth), or draw the truth on "
+            "display.ax_ with matplotlib."
+        )
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:

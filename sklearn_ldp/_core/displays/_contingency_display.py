@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..statistics import as_table, check_level, departures, from_independence, independence
-from ._base import BaseDisplay, name_ticks
+from ._base import BaseDisplay, name_ticks, refuse_truth
 
 _MOST_CELLS = 2_500
 _MOST_NUMBERS = 64  # the largest number of cells in which the numbers still fit
@@ -163,6 +163,7 @@ class ContingencyDisplay(BaseDisplay):
         post-processed estimate. If the raw estimate or its noise is unknown, no cell is hatched,
         and the title states that the noise is unknown.
         """
+        refuse_truth(cls.__name__, kwargs)
         if color not in _COLORS:
             raise ValueError(
                 f"Argument color must be one of {list(_COLORS)}, got {color!r}. Use the default "

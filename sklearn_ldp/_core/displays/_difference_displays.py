@@ -21,6 +21,7 @@ from ._base import (
     name_ticks,
     of_users,
     percent_axis,
+    refuse_truth,
     styles,
 )
 
@@ -140,6 +141,7 @@ class DifferenceDisplay(BaseDisplay):
         ValueError
             If there are several differences, or k is not positive.
         """
+        refuse_truth(cls.__name__, kwargs)
         if not hasattr(difference, "changed"):
             raise TypeError(
                 "DifferenceDisplay needs a difference of two estimates, got "
@@ -325,6 +327,7 @@ class TrendDisplay(BaseDisplay):
             If there is a single estimate, a category is unknown, there are too many categories, or
             the estimate is post-processed.
         """
+        refuse_truth(cls.__name__, kwargs)
         n_rows, d = estimate.shape
         if n_rows < 2:
             raise ValueError(
@@ -411,6 +414,10 @@ class TrendDisplay(BaseDisplay):
                 self.bands_[label] = ax.vlines(place, *self.interval[label], look["color"])
         if is_ordered and len(rows) <= _MOST_TICKS:
             ax.set_xticks(x)
+        elif rows.dtype.kind in "iu":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        if is_ordered and rows.dtype.kind != "M" and not ax.get_xlabel():
+            ax.set_xlabel("row of the estimate")
         if not is_ordered:
             name_ticks(ax.xaxis, x, rows, rotation=30, fontsize="small")
         ax.axhline(0, color="grey", linewidth=0.8, zorder=0)

@@ -122,8 +122,9 @@ class DistributionDisplay(EstimateDisplay):
             Probabilities of the quantiles to mark; an empty list marks none.
         level : float, default=0.95
             Simultaneous coverage of each band, and of the intervals of all quantiles.
-        truth : array-like of shape (d,), default=None
-            True frequencies of the bins.
+        truth : array-like of shape (d,), or mapping, default=None
+            True frequencies of the bins. A mapping from bins to frequencies, or a pandas Series
+            indexed by bin, may be in any order.
         name : str, default=None
             Name of the estimate in the legend. If None, use the names of its post-processors.
         ax : sequence of two matplotlib Axes, default=None
@@ -142,7 +143,7 @@ class DistributionDisplay(EstimateDisplay):
             If the categories are not bins between bounds, there are several estimates, or another
             parameter is not valid.
         """
-        cls._check(estimate, truth, level)
+        truth = cls._check(estimate, truth, level)
         ends = ends_of(estimate.domain, "DistributionDisplay")
         raw = estimate.as_raw()
         d = len(ends) - 1

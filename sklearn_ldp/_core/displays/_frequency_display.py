@@ -172,8 +172,9 @@ class FrequencyDisplay(EstimateDisplay):
             that are in the order of the domain, because readers could not see that some were left
             out. Otherwise "auto" shows 30 categories. Axes that already show an estimate keep their
             categories.
-        truth : array-like of shape (d,), default=None
-            True frequencies of the categories, also with `queries`.
+        truth : array-like of shape (d,), or mapping, default=None
+            True frequencies of the categories, also with `queries`. A mapping from categories to
+            frequencies, or a pandas Series indexed by category, may be in any order.
         level : float, default=0.95
             Simultaneous coverage of the intervals of all categories (or queries), including the
             categories that are not shown.
@@ -210,12 +211,11 @@ class FrequencyDisplay(EstimateDisplay):
         ValueError
             If there are several estimates, or another parameter is not valid.
         """
-        cls._check(estimate, truth, level)
+        truth = cls._check(estimate, truth, level)
         _check_options(k, order, by, orientation)
         categories = estimate.labels
         values = estimate.values[0]
         noun = "categories"
-        truth = None if truth is None else np.asarray(truth)
         query = None
         if queries is not None:
             query = as_query_set(queries).aligned(estimate.categories, estimate.domain)

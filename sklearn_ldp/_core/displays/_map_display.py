@@ -12,7 +12,7 @@ from scipy import sparse
 from ..domains import bin_widths, has_cells, is_log
 from ..queries import densest
 from ..statistics import Estimate, check_of
-from ._base import COLORS, LINES, EstimateDisplay, percent_axis
+from ._base import COLORS, LINES, EstimateDisplay, percent_axis, refuse_truth
 
 
 @dataclass(eq=False, repr=False)
@@ -148,6 +148,7 @@ class MapDisplay(EstimateDisplay):
         The raw estimate determines the hatched cells and the bands, also after post-processing. A
         contour is an estimate without an interval.
         """
+        refuse_truth(cls.__name__, kwargs)
         cls._check(estimate, None, level)
         grid: Any = estimate.domain
         if not has_cells(grid):

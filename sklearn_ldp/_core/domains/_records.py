@@ -261,7 +261,9 @@ def array_columns(X: Any, name: str) -> list[np.ndarray]:
     if not (np.ndim(X[0]) if is_list else np.asarray(X).ndim == 2):
         raise ValueError(
             f"{name} expects a data frame, or an array of shape (n_samples, n_columns), got a "
-            f"single column of {len(columns[0])} values. Reshape your data to one row per user."
+            f"single column of {len(columns[0])} values. Reshape your data to one row per user "
+            'and one column per question, such as frame[["age", "sex"]]; for one question use an '
+            "oracle such as OUE."
         )
     return columns
 

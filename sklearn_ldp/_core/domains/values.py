@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
-from itertools import repeat
+from itertools import pairwise, repeat
 from numbers import Integral
 from typing import Any
 
@@ -229,6 +229,8 @@ def sorted_values(values: Iterable[Any]) -> list:
 def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]:
     """Return the sorted list of distinct labels, and for each label its index in this list.
 
+    If the labels are an ordered categorical column, the list is in the order of the levels.
+
     `each` completes the error message, such as "for each user".
 
     Shapes: labels (n,) -> (n,).
@@ -251,7 +253,10 @@ def group_codes(labels: Column, name: str, each: str) -> tuple[list, np.ndarray]
             f"{name} got a missing label (None or NaN). Replace missing labels by a name, such as "
             '"unknown".'
         )
-    names = sorted_values(occurring)
+    if column is not None and declares_order(labels):
+        names = [level for level in items if level in occurring]
+    else:
+        names = sorted_values(occurring)
     warn_of_variants(names, name, "labels", "Use one label for each group")
     place = {label: i for i, label in enumerate(names)}
     codes = np.fromiter(map(place.get, items, repeat(-1)), np.int64, len(items))
@@ -544,6 +549,23 @@ def own_categories(values: Any) -> list | None:
     return None if is_default else index.tolist()
 
 
+def refuse_shuffled(name: str, **columns: Any) -> None:
+    """Raise ValueError if pandas columns have the same index labels in different orders.
+
+    The columns are paired by position, so each user would get the value of another user.
+    """
+    indexes = [(key, column.index) for key, column in columns.items() if hasattr(column, "iloc")]
+    for (first, index), (second, other) in pairwise(indexes):
+        if index.equals(other) or len(index) != len(other):
+            continue
+        if index.is_unique and other.is_unique and index.isin(other).all():
+            raise ValueError(
+                f"{name} got {first} and {second} with the same index labels in different orders, "
+                f"but pairs them by position. Pass {second}.loc[{first}.index], or both as arrays "
+                "(to_numpy()) if their rows are already paired."
+            )
+
+
 def places_among(wanted: list, labels: list) -> tuple[np.ndarray, list]:
     """Return the positions of wanted values in a list of labels, and the values not in the list.
 
@@ -627,6 +649,35 @@ def in_order(values: Any, categories: np.ndarray, name: str) -> Any:
         return values
     unlabelled = list(values.values()) if isinstance(values, Mapping) else values.to_numpy()
     return np.asarray(unlabelled)[order_of(labels, categories, name)]
+
+
+def as_true_frequencies(frequencies: Any, categories: np.ndarray, name: str) -> np.ndarray:
+    """Return true frequencies in the order of the categories.
+
+    name: the name of the argument, for the messages. Raises ValueError unless there is one finite
+    frequency for each category, and the frequencies are no counts or percentages.
+
+    Shapes: frequencies (d,), categories (d,) -> (d,).
+    """
+    d = len(categories)
+    truth = np.asarray(in_order(frequencies, categories, name), dtype=np.float64)
+    if truth.shape != (d,):
+        raise ValueError(
+            f"{name} must have shape ({d},), got {truth.shape}. Pass one true frequency for each "
+            "category of the estimate."
+        )
+    if not np.all(np.isfinite(truth)):
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity. Pass 0 for a category without users."
+        )
+    # The tolerance is for rounding errors. An unbiased estimate that stands for the truth may be
+    # larger than 1, but then other frequencies are negative.
+    if np.max(truth, initial=0.0) > 1 + 1e-6 and np.min(truth) >= 0:
+        raise ValueError(
+            f"{name} must contain frequencies from 0 to 1, got values up to {truth.max():g}. "
+            "Divide counts by the number of users, and percentages by 100."
+        )
+    return truth
 
 
 def as_distribution(

@@ -563,10 +563,12 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         ----------
         key : category, or int, slice, list, array or mask of rows
             An integer always selects a row, even if the categories are integers; use
-            ``answer([18])`` for such a category. A slice, a list or an array also selects rows. Any
-            other key (text, a tuple, a date, True or None) is a category. Exception: in an estimate
-            of several rows with `row_names`, such a key is the name of a row:
-            ``weeks["may"]["red"]``. Type checkers infer a number also in this case.
+            ``answer([18])`` for such a category. It is a position, counted from 0, even if the
+            `row_names` are integers: ``weeks[10]`` is the eleventh row, and the row with the name
+            10 is ``weeks[list(weeks.row_names).index(10)]``. A slice, a list or an array also
+            selects rows. Any other key (text, a tuple, a date, True or None) is a category.
+            Exception: in an estimate of several rows with `row_names`, such a key is the name of a
+            row: ``weeks["may"]["red"]``. Type checkers infer a number also in this case.
 
         Returns
         -------
@@ -603,7 +605,16 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "several categories use estimate.answer([..]), estimate.to_frame() or "
                 "np.asarray(estimate)."
             )
-        row = self._single_row("__getitem__")
+        if len(self) > 1 and self.row_names is not None:
+            name = repr(self.row_names.tolist()[0])
+            if is_row_index(self.row_names.tolist()[0]):
+                name = f"list(estimate.row_names).index({name})"
+            raise ValueError(
+                f"None of the {len(self)} rows of this estimate has the name {category!r}. Select "
+                f"one row first: by its name, as in estimate[{name}], or by its position, as in "
+                "estimate[0]."
+            )
+        row = self._single_row("__getitem__", f"estimate[0][{category!r}]")
         try:
             (place,) = places_of([category], self.categories, "This estimate")
         except ValueError as error:
@@ -1374,7 +1385,10 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         return detected(self, level, threshold, error_rate, of)
 
     def __sub__(self, other: Any) -> EstimateDifference:
-        """Return the difference of two raw estimates from different users, with its noise."""
+        """Return the difference of two raw estimates from different users, with its noise.
+
+        Overlapping groups, such as all users and one region, cannot be recognized.
+        """
         if not isinstance(other, FrequencyEstimate):
             return NotImplemented
         return EstimateDifference(self, other)
@@ -1429,7 +1443,11 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         Parameters
         ----------
         **kwargs : dict
-            Parameters of the display's method `from_estimate`.
+            Parameters of the display's method `from_estimate`. A single estimate has `truth` (true
+            frequencies: an array, a mapping or a Series, which is matched by category), `k` (the
+            number of categories) and `queries`. With `truth`, the k largest *true* frequencies are
+            drawn, otherwise the k largest estimates. Axes that already show an estimate (`ax`) keep
+            their categories.
 
         Returns
         -------
@@ -1448,7 +1466,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
             )
         return display_class(self, kwargs).from_estimate(self, **kwargs)
 
-    def _single_row(self, method: str) -> np.ndarray:
+    def _single_row(self, method: str, remedy: str | None = None) -> np.ndarray:
         if len(self) == 0:
             raise ValueError(
                 f"FrequencyEstimate.{method} has no result, because no user was asked about the "
@@ -1458,7 +1476,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         if len(self) != 1:
             raise ValueError(
                 f"FrequencyEstimate.{method} needs a single estimate, but this estimate has "
-                f"{len(self)} rows. Select one row first: estimate[0].{method}()."
+                f"{len(self)} rows. Select one row first: {remedy or f'estimate[0].{method}()'}."
             )
         return self.values[0]
 

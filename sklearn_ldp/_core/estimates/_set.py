@@ -110,6 +110,12 @@ class EstimateSet(Kept, Mapping[Any, FrequencyEstimate], tag="estimate-set"):
 
         def __getattr__(self, name):
             # A user may ask a set for an attribute of its parts; the error shows the remedy.
+            if name in ("crosstab", "independence"):
+                raise AttributeError(
+                    f"{type(self).__name__} has no attribute {name!r}, because each estimate is "
+                    f"about one column. Ask for pairs of columns with MarginalOracle: its "
+                    f"estimate_.{name}(a, b) is about two columns."
+                )
             if name.startswith("_") or name not in dir(self[self.names[0]]):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
             raise AttributeError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..common.typing import Frequencies, Metric
-from ..domains.values import in_order
+from ..domains.values import as_true_frequencies
 from ..noise import Noise
 from ..queries import Queries, as_query_set, query_matrix
 from ._estimate import FrequencyEstimate
@@ -118,7 +118,18 @@ def query_errors(
             f"Argument metric must be one of {METRICS} or a function, got {metric!r}. A function "
             "needs two parameters, the true and the estimated answers."
         )
-    truth, estimate = as_truth_and_estimate(frequencies, estimate)
+    return errors_at(*as_truth_and_estimate(frequencies, estimate), queries, metric)
+
+
+def errors_at(
+    truth: np.ndarray, estimate: FrequencyEstimate, queries: Queries | None, metric: Any = "mse"
+) -> np.ndarray:
+    """Return the error of each row of an estimate, as `query_errors` does after its checks.
+
+    truth: the true frequencies, or an unbiased estimate of them, which may be larger than 1.
+
+    Shapes: truth (d,) -> (n_estimates,).
+    """
     query_set = as_query_set(queries).aligned(estimate.categories, estimate.domain)
     if metric == "mse" and not estimate.clip_answers:
         errors = query_set.expected_squared_error(estimate.values - truth)
@@ -140,23 +151,20 @@ def as_truth_and_estimate(
 
     Shapes: frequencies (d,), estimate (n_estimates, d) -> (d,).
     """
-    if isinstance(estimate, FrequencyEstimate):
-        frequencies = in_order(frequencies, estimate.categories, "The array of true frequencies")
-    else:
-        values = np.atleast_2d(np.asarray(estimate, dtype=np.float64))
-        estimate = FrequencyEstimate(values, np.arange(values.shape[-1]))
-    truth = np.asarray(frequencies, dtype=np.float64)
-    if truth.shape != (estimate.shape[1],):
-        raise ValueError(
-            f"The true frequencies must have shape ({estimate.shape[1]},), got {truth.shape}. Pass "
-            "one frequency for each category of the estimate."
-        )
-    if not np.all(np.isfinite(truth)):
-        raise ValueError(
-            "The true frequencies must be finite, got NaN or infinity. Pass 0 for a category "
-            "without users."
-        )
-    return truth, estimate
+    if not isinstance(estimate, FrequencyEstimate):
+        estimate = as_estimate(estimate)
+        if not isinstance(frequencies, Mapping):  # an array has no names that an index could have
+            frequencies = np.asarray(frequencies)
+    name = "The array of true frequencies"
+    return as_true_frequencies(frequencies, estimate.categories, name), estimate
+
+
+def as_estimate(values: ArrayLike) -> FrequencyEstimate:
+    """Return the values, of shape (n_estimates, d), as an estimate of the categories 0 to d - 1."""
+    if isinstance(values, FrequencyEstimate):
+        return values
+    rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    return FrequencyEstimate(rows, np.arange(rows.shape[-1]))
 
 
 @for_each_estimate
@@ -608,12 +616,18 @@ def held_out_score(
             "collections of strings usually find different strings: estimate the frequencies of "
             "the strings of the first collection also from the reports of the second."
         )
-    truth, estimate = as_truth_and_estimate(held_out.values[0], estimate)
+    truth = held_out.values[0]  # some estimates may be larger than 1
+    estimate = as_estimate(estimate)
+    if estimate.shape[1] != len(truth):
+        raise ValueError(
+            f"held_out_score needs an estimate of shape (n_estimates, {len(truth)}), got "
+            f"{estimate.shape}. Pass two estimates of the same categories."
+        )
     if estimate.clip_answers:
         # Clipped answers have no closed form, so the error and the variance use the same drawn
         # sets.
         query_set = query_matrix(query_set.matrix(len(truth)))
-    errors = query_errors(truth, estimate, queries=query_set, metric="mse")
+    errors = errors_at(truth, estimate, query_set)
     variance = query_set.mean_variance(held_out.noise.of_rows(0), truth)
     return float(variance - errors.mean())
 

@@ -33,7 +33,7 @@ from ..common.random import RandomState
 from ..common.text import counted
 from ..common.typing import Values
 from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
-from ..domains.values import declares_levels, read_once
+from ..domains.values import declares_levels, read_once, refuse_shuffled
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
 from ..mechanisms import Counts, Protocol, Reports
@@ -297,7 +297,9 @@ class BaseCollector(
         sample_weight : array-like of shape (n_samples,), default=None
             The number of users that each row stands for, as non-negative integers. So you can pass
             a histogram: its categories as `X` and its counts as `sample_weight`. If None, each row
-            is one user.
+            is one user. Do not pass the weights of a survey: a row with the weight 50 counts as
+            50 users, so intervals would be 7 times too short. For such weights use
+            :func:`~sklearn_ldp.inference.poststratify` or :func:`~sklearn_ldp.inference.rake`.
 
         Returns
         -------
@@ -881,6 +883,7 @@ class BaseCollector(
 
         Values are randomized to reports. The attributes of the oracle do not change.
         """
+        refuse_shuffled(self._name, X=X, sample_weight=sample_weight)
         if self.input == "reports":
             return _Batch(state, state.with_reports(X, sample_weight, self.n_jobs))
         domain = state.protocol.domain

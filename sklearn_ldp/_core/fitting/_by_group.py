@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 
 from ..common.typing import Column, Values
-from ..domains.values import as_columns, group_codes, objects
+from ..domains.values import as_columns, group_codes, objects, refuse_shuffled
 from ..mechanisms import Counts
 from ._base import BaseCollector
 from ._collected import Groups, check_weights
@@ -53,7 +53,8 @@ def estimate_by_group(
     -------
     FrequencyEstimate of shape (n_groups, d), or EstimateSet
         The raw estimate, with one row per group. The rows are sorted by the names of the groups,
-        which are its `row_names`. If `oracle` is a survey, the result is a set of estimates, one
+        which are its `row_names`. If `by` is an ordered categorical column of pandas, its levels
+        define the order. If `oracle` is a survey, the result is a set of estimates, one
         for each column of the survey. Each has a row for every group in which at least one user was
         asked for this column.
 
@@ -84,6 +85,7 @@ def estimate_by_group(
             f"{type(oracle).__name__}. Instead, fit a separate {type(oracle).__name__} to the "
             "users of each group."
         )
+    refuse_shuffled("estimate_by_group", X=X, by=by, sample_weight=sample_weight)
     if len(np.shape(by)) == 2:  # type: ignore[arg-type]
         columns = [column.tolist() for column in as_columns(by, "estimate_by_group: by")]
         by = columns[0] if len(columns) == 1 else objects(list(zip(*columns, strict=True)))

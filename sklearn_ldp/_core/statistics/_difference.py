@@ -58,7 +58,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     two collections, such as two weeks, usually have different users. The default is the users
     themselves (``of="users"``) if both estimates are noisy counts of all users (see
     :meth:`FrequencyEstimate.from_counts <sklearn_ldp.FrequencyEstimate.from_counts>`), or if the
-    users are shared.
+    users are shared. If one collection contains reports of the other (all users minus one region),
+    the intervals and tests are wrong. Subtract disjoint groups. Only two collections with exactly
+    the same reports are recognized, with a warning.
 
     Privacy: costs none.
 
@@ -83,8 +85,9 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     TypeError
         If one of the two objects is not an estimate.
     ValueError
-        If the categories differ, an estimate is post-processed or has no noise model, or both
-        estimates have several rows, but different numbers of rows.
+        If the categories differ, an estimate is post-processed or has no noise model, both
+        estimates have several rows, but different numbers of rows, or two single rows have the same
+        reports.
 
     Examples
     --------
@@ -115,6 +118,15 @@ class EstimateDifference(Kept, tag="estimate-difference"):
 
     def __post_init__(self) -> None:
         self._check()
+        # A matrix of weeks may contain the week that is subtracted from all weeks.
+        if len(self.one) == len(self.other) == 1 and _are_same(self.one, self.other):
+            warnings.warn(
+                "Both estimates of a difference have the same reports (one estimate minus itself, "
+                "one checkpoint loaded twice, or two simulations with one seed), so the intervals "
+                "are not valid. Pass the estimates of two separate collections.",
+                UserWarning,
+                stacklevel=4,
+            )
         self._warn_of_unlike_totals()
 
     def _check(self) -> None:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 from sklearn.utils import check_consistent_length
 
 from ..common.pandas import import_pandas
 from ..common.text import labelled_lines
 from ..common.typing import DataFrame
-from ..domains.values import named_missing
+from ..domains.values import named_missing, refuse_shuffled
 from ..report_page import Reported
 from ._confidence import critical_at_all_times
 from ._described import POPULATION, describe_nothing, rows_of
@@ -33,13 +34,23 @@ class MeanDifference(NamedTuple):
     standard_error : float
         Its standard error.
     low, high : float
-        The ends of its interval.
+        The ends of its interval. For another level, call `difference` again with ``level=``.
     """
 
     value: float
     standard_error: float
     low: float
     high: float
+
+    @property
+    def p_value(self) -> float:
+        """The two-sided p-value of the hypothesis that both means are equal, at a single look.
+
+        The error of the difference is assumed to be normal.
+        """
+        if self.standard_error == 0:  # all outcomes are equal
+            return float(self.value == 0)
+        return float(2 * ndtr(-abs(self.value) / self.standard_error))
 
 
 class Means(Reported):
@@ -96,6 +107,10 @@ class Means(Reported):
         if missing := [name for name in (a, b) if name not in names]:
             raise ValueError(f"No mean has the name {missing[0]!r}. Pass names from {list(names)}.")
         i, j = names.index(a), names.index(b)
+        if i == j:
+            raise ValueError(
+                f"A difference needs two means, got {a!r} twice. Pass two names from {list(names)}."
+            )
         value = float(means[i] - means[j])
         errors = self._errors_of_difference(i, j) if value == value else [(np.nan, 1.0)]
         error = float(np.sqrt(sum(own**2 for own, _ in errors)))
@@ -234,11 +249,11 @@ class MeansByAnswer(Means):
 
     def __repr__(self) -> str:
         numbers = [
-            f"{value:.4g} +- {error:.2g}" if value == value else "nan (too few people)"
+            f"{value:.4g}, standard error {error:.2g}" if value == value else "nan (too few people)"
             for value, error in zip(self.values, self.standard_errors, strict=True)
         ]
         lines = labelled_lines(named_missing(self.categories).tolist(), numbers)
-        return "\n  ".join(["Mean of the outcome by the true answer, with standard errors", *lines])
+        return "\n  ".join(["Mean of the outcome by the true answer", *lines])
 
     def confidence_interval(
         self, level: float = 0.95, *, at_all_times: bool | int = False
@@ -401,10 +416,11 @@ def mean_by_answer(
     >>> seconds = np.where(answers == "slow", 3.0, 1.0) + rng.exponential(size=20_000)
     >>> oracle = GRR(1.0, categories=["fast", "slow"], random_state=0)
     >>> mean_by_answer(seconds, oracle.privatize(answers), oracle)
-    Mean of the outcome by the true answer, with standard errors
-      fast 1.99 +- 0.025
-      slow 4.009 +- 0.026
+    Mean of the outcome by the true answer
+      fast 1.99, standard error 0.025
+      slow 4.009, standard error 0.026
     """
+    refuse_shuffled("mean_by_answer", outcome=outcome, reports=reports, sample_weight=sample_weight)
     z = np.asarray(outcome, dtype=float)
     n = len(reports)
     w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from ..common.text import MOST_LINES, printable
+from ..domains.values import named_missing
 from ..noise import every_category
 from ._covariances import (
     Estimate,
@@ -35,8 +37,16 @@ class RankInterval(NamedTuple):
     high: np.ndarray
 
 
-class TopCategories(NamedTuple):
+class _TwoMasks(NamedTuple):
+    surely: np.ndarray
+    possibly: np.ndarray
+
+
+class TopCategories(_TwoMasks):
     """Two boolean arrays that show which categories are among the k most frequent.
+
+    You can unpack this pair: ``surely, possibly = top_categories(estimate, k)``. If printed, it
+    lists the names of the categories.
 
     Parameters
     ----------
@@ -45,10 +55,33 @@ class TopCategories(NamedTuple):
     possibly : ndarray of shape (n_estimates, d)
         True for categories that may be among the k most frequent. All other categories are
         significantly not among them.
+    heading : str, default=""
+        The number k and the level, for the printed text.
+    categories : ndarray of shape (d,) or None, default=None
+        The names of the categories, for the printed text. If None, it shows the two arrays.
     """
 
-    surely: np.ndarray
-    possibly: np.ndarray
+    heading: str
+    categories: Any
+
+    def __new__(
+        cls, surely: np.ndarray, possibly: np.ndarray, heading: str = "", categories: Any = None
+    ) -> TopCategories:
+        self = super().__new__(cls, surely, possibly)
+        self.heading = heading
+        self.categories = categories
+        return self
+
+    def __repr__(self) -> str:
+        if self.categories is None or len(self.surely) != 1:
+            return super().__repr__()
+        lines = [self.heading]
+        for label, is_listed in (("surely", self.surely[0]), ("possibly", self.possibly[0])):
+            names = self.categories[is_listed].tolist()
+            shown = [str(name) for name in names[:MOST_LINES]]
+            more = ["..."] * (len(names) > MOST_LINES)
+            lines.append(f"{label} ({len(names):,}): {', '.join(shown + more)}")
+        return "\n  ".join(printable(line) for line in lines)
 
 
 def ranks(estimate: Estimate, level: float = 0.95, *, of: str = "users") -> RankInterval:
@@ -155,6 +188,10 @@ def top_categories(
     >>> surely, possibly = top_categories(estimate, 2)
     >>> estimate.categories[surely[0]].tolist(), estimate.categories[possibly[0]].tolist()
     (['a'], ['a', 'b', 'c'])
+    >>> top_categories(estimate, 2)
+    TopCategories: among the 2 most frequent (95 %, simultaneous)
+      surely (1): a
+      possibly (3): a, b, c
     """
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(
@@ -162,7 +199,8 @@ def top_categories(
             "categories."
         )
     low, high = ranks(estimate, level, of=of)
-    return TopCategories(high <= k, low <= k)
+    heading = f"TopCategories: among the {k:,} most frequent ({100 * level:g} %, simultaneous)"
+    return TopCategories(high <= k, low <= k, heading, named_missing(estimate.categories))
 
 
 def _ranks_of_row(

@@ -207,6 +207,12 @@ def independence(estimate: Estimate, *, of: str = "population") -> WaldTest:
     >>> test.degrees_of_freedom, bool(test.p_value[0] < 0.01)
     (1, True)
     """
+    if hasattr(estimate, "items"):  # a set of estimates
+        raise TypeError(
+            f"independence needs the table of two columns, got {type(estimate).__name__}. Call "
+            "tables.independence(a, b) with the names of two columns of a MarginalOracle, or "
+            "select one table, as in tables[a, b]."
+        )
     rows = covariances_of_rows(estimate, of, "test of independence")
     order, names = as_table(estimate.categories)
     shape = len(names[0]), len(names[1])

@@ -84,6 +84,11 @@ def poststratify(estimate: Any, shares: Mapping[Any, float]) -> Any:
         parts = {name: poststratify(part, shares) for name, part in estimate.items()}
         return estimate.with_parts(parts)
     names = _named_rows(estimate, "poststratify")
+    if not hasattr(shares, "keys"):  # of a mapping, or of a pandas Series
+        raise TypeError(
+            "poststratify needs a mapping from the names of the rows to their shares, got "
+            f"{type(shares).__name__}. Pass a dict such as {{{names[0]!r}: 0.5, ...}}."
+        )
     shares = dict(shares)
     for group in [*names, *shares]:
         if group not in shares:

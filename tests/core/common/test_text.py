@@ -1,9 +1,12 @@
 """Text that leaves for a terminal."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from sklearn_ldp import OUE, EstimateSet, FrequencyEstimate, LocalMean, MarginalOracle
-from sklearn_ldp._core.common.text import format_table
+from sklearn_ldp._core.common.text import format_table, order_by_number
 from sklearn_ldp.queries import groups
 
 
@@ -32,7 +35,8 @@ def test_one_user_is_no_plural():
     tables = MarginalOracle(1.0, domains={"a": 2, "b": 2}, order=[("a", "b")], random_state=0)
     for n in (1, 2):
         estimate = oracle.fit_transform(["a"] * n)
-        texts = repr(estimate), repr(mean.fit([0.5] * n).estimate_), repr(estimate - estimate)
+        change = estimate - replace(estimate)
+        texts = repr(estimate), repr(mean.fit([0.5] * n).estimate_), repr(change)
         for text in texts:
             assert ("1 user" if n == 1 else "2 users") in text
             assert "1 users" not in text
@@ -45,3 +49,26 @@ def test_a_representation_has_twenty_lines():
     lines = repr(estimate.answer(groups([*range(21)]))).splitlines()
     assert len(lines) == 21
     assert lines[-1] == "..."
+
+
+@pytest.mark.parametrize(
+    ("names", "by_number"),
+    [
+        (["1", "10", "2"], ["1", "2", "10"]),
+        (["week 1", "week 10", "week 2"], ["week 1", "week 2", "week 10"]),
+        (["2025-W10", "2025-W2", "2026-W1"], ["2025-W2", "2025-W10", "2026-W1"]),
+        (["02.02.2026", "05.01.2026"], ["05.01.2026", "02.02.2026"]),
+        (["01/05/2026", "12/29/2025"], ["12/29/2025", "01/05/2026"]),
+        (["April", "March", "May"], ["March", "April", "May"]),
+        (["Apr 2026", "Dec 2025"], ["Dec 2025", "Apr 2026"]),
+        # No doubt: sorted in both orders, an order that somebody chose, no numbers, or no texts.
+        (["week 01", "week 02", "week 10"], None),
+        (["2026-05-04", "2026-05-11"], None),
+        (["week 52", "week 1"], None),
+        (["east", "north", "west"], None),
+        ([1, 10, 2], None),
+        ([], None),
+    ],
+)
+def test_names_that_are_sorted_as_text_although_they_have_numbers(names, by_number):
+    assert order_by_number(names) == by_number

@@ -505,8 +505,8 @@ def test_level_of_an_interval(one, level):
         one.detected,
         one.summary,
         lambda level: one.plot(level=level),
-        (one - one).to_frame,
-        (one - one).changed,
+        (one - dataclasses.replace(one)).to_frame,
+        (one - dataclasses.replace(one)).changed,
     ):
         with refused:
             ask(level)
@@ -644,7 +644,8 @@ def test_intervals_and_discoveries_name_categories():
     leading = estimate.confidence_interval(0.95, top_k(2), coverage="selected")
     assert leading.names.tolist() == [name for name, _ in estimate.top(2)]
     assert repr(pickle.loads(pickle.dumps(of_groups))) == repr(of_groups)
-    assert repr(estimate - estimate[:1]).startswith("EstimateDifference")
+    other = dataclasses.replace(estimate, shards=None)
+    assert repr(estimate - other).startswith("EstimateDifference")
     many = OUE(4.0, categories=252, random_state=0).simulate(np.arange(252) ** 2)
     # Not the largest: each interval holds by itself, and the noise would choose.
     shown = repr(many.confidence_interval()).splitlines()
@@ -691,8 +692,17 @@ def test_rows_by_their_names():
     assert dataclasses.replace(raw[:1], row_names=["yes"])["yes"] == raw[0]["yes"]  # the category
     cells = dataclasses.replace(raw, row_names=[("F", "1980s"), ("M", "1980s")])
     assert cells["M", "1980s"].shape == (1, 2)
-    with pytest.raises(ValueError, match="Select one row first"):
-        decades["yes"]
+    for key in ("yes", "2000s"):
+        with pytest.raises(ValueError, match=rf"name '{key}'. Select one.*estimate\['1980s'\]"):
+            decades[key]
+    # An integer is a position, also if the names are integers.
+    numbered = dataclasses.replace(raw, row_names=[1, 2])
+    assert numbered[1].row_names.tolist() == [2]
+    assert numbered[list(numbered.row_names).index(1)].row_names.tolist() == [1]
+    with pytest.raises(ValueError, match=r"'1'. Select .*estimate\[list\(.*row_names\).index\(1\)"):
+        numbered["1"]
+    with pytest.raises(ValueError, match=r"Select one row first: estimate\[0\]\['yes'\]"):
+        raw["yes"]
 
 
 # -- rows of several collections -------------------------------------------------------------------
