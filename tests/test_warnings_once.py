@@ -32,6 +32,7 @@ from sklearn_ldp.learning import (
     CorrectedLogisticRegression,
     CorrectedRidge,
     LabelDPClassifier,
+    LabelDPRegressor,
     LDPNaiveBayes,
     PrivatizedColumns,
 )
@@ -308,3 +309,35 @@ def test_candidates_that_nobody_has_named_are_silent():
     SyntheticSearch(n_repeats=2, random_state=0).fit(few)  # a warning is an error
     with pytest.warns(UserWarning, match="Power found no power law"):
         SyntheticSearch([Base(), Power()], n_repeats=2, random_state=0).fit(few)
+
+
+WAYS = {
+    "fit": lambda options: OLH(categories=2, **options).fit(PEOPLE[:, 0]),
+    "partial_fit": lambda options: OLH(categories=2, **options).partial_fit(PEOPLE[:, 0]),
+    "privatize": lambda options: OLH(categories=2, **options).privatize(PEOPLE[:, 0]),
+    "survey": lambda options: ColumnOracle(domains=COLUMNS, **options).fit(PEOPLE),
+    "survey by parts": lambda options: MarginalOracle(domains=COLUMNS, **options).partial_fit(
+        PEOPLE
+    ),
+    "classifier": lambda options: LabelDPClassifier(classes=[0, 1], **options).fit(PEOPLE, LABELS),
+    "classifier, privatize": lambda options: LabelDPClassifier(classes=[0, 1], **options).privatize(
+        LABELS
+    ),
+    "regressor": lambda options: LabelDPRegressor(bounds=(0, 1), **options).fit(PEOPLE, LABELS),
+    "regressor, privatize": lambda options: LabelDPRegressor(bounds=(0, 1), **options).privatize(
+        LABELS
+    ),
+    "columns": lambda options: PrivatizedColumns(domains=COLUMNS, **options).fit_transform(PEOPLE),
+    "columns, privatize": lambda options: PrivatizedColumns(domains=COLUMNS, **options).privatize(
+        PEOPLE
+    ),
+    "naive Bayes": lambda options: LDPNaiveBayes(domains=COLUMNS, classes=[0, 1], **options).fit(
+        PEOPLE, LABELS
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_collecting_warns_of_an_epsilon_that_protects_no_user(way):
+    messages = privacy_warnings(lambda: WAYS[way]({"epsilon": 30.0}))
+    assert any("with epsilon=30 protects no user" in message for message in messages)

@@ -18,7 +18,7 @@ import pytest
 import sklearn_ldp
 from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli import _demo, _files
+from sklearn_ldp._cli import BROKEN_PIPE, FAILED, _demo, _files
 from sklearn_ldp._core.common.progress import Progress
 from sklearn_ldp.collection import write_reports
 from sklearn_ldp.datasets import load_us_states
@@ -1033,3 +1033,23 @@ def test_shares_among_the_users_who_answered(tmp_path, capsys):
     assert [row["category"] for row in rows] == [row["category"] for row in whole][:4]
     assert sum(float(row["frequency"]) for row in rows) == pytest.approx(1)
     assert float(rows[0]["low"]) < 0.5 < float(rows[0]["high"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "No space left on device"), FAILED), (BrokenPipeError(), BROKEN_PIPE), (None, 0)],
+)
+def test_output_that_cannot_be_written_at_the_end(error, code, monkeypatch, tmp_path, capsys):
+    """Python would write the last block of output after the command, and end with code 120."""
+
+    class Output(io.StringIO):
+        def flush(self):
+            if error:
+                raise error
+
+    domain = tmp_path / "domain.txt"
+    domain.write_text("a\nb\n")
+    monkeypatch.setattr(sys, "stdout", Output())
+    monkeypatch.setattr("sklearn_ldp._cli._forget_stdout", lambda: None)
+    assert main(["plan", "--categories", str(domain), "--n-samples", "100"]) == code
+    assert ("No space left" in capsys.readouterr().err) == (code == FAILED)
