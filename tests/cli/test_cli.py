@@ -10,15 +10,23 @@ import signal
 import subprocess
 import sys
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import sklearn_ldp
-from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
+from sklearn_ldp import (
+    OLH,
+    Domain,
+    EmpiricalBayes,
+    FrequencyEstimate,
+    HadamardResponse,
+    postprocessing,
+)
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli import BROKEN_PIPE, FAILED, _demo, _files
+from sklearn_ldp._cli import BROKEN_PIPE, FAILED, _demo, _estimate, _files
 from sklearn_ldp._core.common.progress import Progress
 from sklearn_ldp.collection import write_reports
 from sklearn_ldp.datasets import load_us_states
@@ -1053,3 +1061,13 @@ def test_output_that_cannot_be_written_at_the_end(error, code, monkeypatch, tmp_
     monkeypatch.setattr("sklearn_ldp._cli._forget_stdout", lambda: None)
     assert main(["plan", "--categories", str(domain), "--n-samples", "100"]) == code
     assert ("No space left" in capsys.readouterr().err) == (code == FAILED)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [(None, "no answer"), ("x.csv", "no answer"), ("x.parquet", None)]
+)
+def test_only_parquet_has_a_category_without_a_name(name, missing):
+    domain = Domain(["a", "b"], missing="no answer")
+    estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], domain)
+    arguments = argparse.Namespace(output=name and Path(name))
+    assert _estimate._names(estimate, arguments).tolist() == ["a", "b", missing]

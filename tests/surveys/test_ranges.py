@@ -295,12 +295,3 @@ def test_intervals_hold_where_a_level_has_fewer_users_than_bins(seed, monkeypatc
 def test_a_level_of_16_cells_has_the_most_accurate_short_channel():
     expected = SubsetSelection(0.5).channel(16).total_variance()
     assert short_channel(0.5, 16).total_variance() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("strategy", ["tree", "auto"])
-def test_a_single_user_may_be_expected(strategy):
-    bins = Domain.bins(8, bounds=(0, 8))
-    oracle = RangeOracle(
-        1.0, categories=bins, strategy=strategy, expected_n_users=1, random_state=0
-    )
-    assert oracle.fit([3.0]).n_samples_seen_ == 1
