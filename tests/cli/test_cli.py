@@ -1071,3 +1071,19 @@ def test_only_parquet_has_a_category_without_a_name(name, missing):
     estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], domain)
     arguments = argparse.Namespace(output=name and Path(name))
     assert _estimate._names(estimate, arguments).tolist() == ["a", "b", missing]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["estimate", "none.csv", "--plot", "file/none/x.png"],
+        ["estimate", "none.csv", "--html", "file/none/x.html"],
+        ["estimate", "none.csv", "--output", "file/none/x.csv"],
+        ["privatize", "none.csv", "--categories", "none", "--output", "file/none/x.jsonl"],
+        ["aggregate", "none.jsonl", "--categories", "none", "--checkpoint", "file/none/x.npz"],
+    ],
+)
+def test_a_folder_of_output_is_checked_before_the_input(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert_fails(argv, capsys, "cannot create this folder")
