@@ -299,3 +299,12 @@ def test_margins_that_contradict_each_other_are_named():
     rows = collected(GRR(3.0), USERS[:2], names=[("a", "x"), ("b", "y")], answers=ANSWERS[:2])
     with pytest.raises(ValueError, match="no weights with all known shares.*for 'one'"):
         rake(rows, {"one": {"a": 0.5, "b": 0.5}, "two": {"x": 0.7, "y": 0.3}})
+
+
+@pytest.mark.parametrize("weigh", [poststratify, rake])
+def test_weights_need_a_raw_estimate(weigh):
+    parties = np.repeat(["a", "b"], 150)
+    oracle = GRR(2.0, categories=3, random_state=0)
+    processed = NormSub().fit_transform(estimate_by_group(oracle, np.arange(300) % 3, parties))
+    with pytest.raises(ValueError, match=f"No {weigh.__name__} is available after NormSub"):
+        weigh(processed, {"a": 0.5, "b": 0.5})
