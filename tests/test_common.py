@@ -1,5 +1,7 @@
 """The contract: scikit-learn's checks and ours, over the lists of all estimators."""
 
+from numbers import Integral
+
 import numpy as np
 import pytest
 from estimators import (
@@ -18,6 +20,7 @@ from estimators import (
 )
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import (
     check_estimator,
     check_get_params_invariance,
@@ -170,3 +173,60 @@ def test_checks_of_postprocessors(postprocessor, check, request):
     if reason := known.get(check.__name__):
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     check(postprocessor)
+
+
+# The smallest valid number of each parameter of this name. Integers without an entry begin at 1.
+_SMALLEST = {("Consistent", "max_iter"): 0, "field_order": 2, "hash_range": 2}
+# The largest valid number, if there is a limit.
+_LARGEST = {
+    ("StringOracle", "expected_n_users"): 1 << 40,
+    ("StringOracle", "hash_range"): 1024,
+    "max_items": 256,
+    "n_found": 1024,
+}
+# Real numbers: the smallest valid number, and whether the number itself is valid. Real numbers
+# without an entry are above 0.
+_REAL = {
+    ("CorrectedRidge", "alpha"): (0, True),
+    ("ExactMLE", "tol"): (0, True),
+    "bandwidth": (0, True),
+    "column_share": (0, True),
+    "correlation": (0, True),
+    "exponent": (0, True),
+    "min_z_score": (0, True),
+    "worst_case": (1, True),
+}
+# The largest valid real number, and whether the number itself is valid.
+_BELOW = {"column_share": (1, False), "correlation": (1, True), "test_size": (1, False)}
+
+
+def limits():
+    """Yield each parameter of each estimator that must be a number in an interval."""
+    for name, kind in all_estimators():
+        for parameter, constraints in kind._parameter_constraints.items():
+            if isinstance(constraints, list):
+                for constraint in constraints:
+                    if isinstance(constraint, Interval):
+                        yield (name, parameter), constraint
+
+
+def test_limits_of_parameters():
+    for key, interval in limits():
+
+        def entry(table, default, key=key):
+            return table.get(key, table.get(key[1], default))
+
+        if interval.type is Integral:
+            smallest = entry(_SMALLEST, 1)
+            largest = entry(_LARGEST, 1 << 62)
+            beyond = [] if largest == 1 << 62 else [largest + 1]
+            valid = [smallest, largest]
+            invalid = [smallest - 1, *beyond]
+        else:
+            low, has_low = entry(_REAL, (0, False))
+            high, has_high = entry(_BELOW, (1e300, True))
+            valid = [low + 1e-9, high * (1 - 1e-9), *[low] * has_low, *[high] * has_high]
+            invalid = [low - 1e-9, *[low] * (not has_low), *[high] * (not has_high)]
+            invalid += [high + 1e-9] if high < 1e300 else []
+        assert [x for x in valid if x not in interval] == [], key
+        assert [x for x in invalid if x in interval] == [], key

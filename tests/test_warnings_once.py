@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -34,6 +35,7 @@ from sklearn_ldp.learning import (
     CorrectedLogisticRegression,
     CorrectedRidge,
     LabelDPClassifier,
+    LabelDPRegressor,
     LDPNaiveBayes,
     PrivatizedColumns,
 )
@@ -224,6 +226,62 @@ def test_each_class_warns_once_of_a_budget_that_protects_nobody():
     warned = [message.partition(" protects no user")[0] for message in messages]
     names = ["OLH", "GRR", "LabelDPClassifier", "PrivatizedColumns"]
     assert warned == [f"{name} with epsilon=21" for name in names]
+
+
+WAYS = {
+    "fit": lambda options: OLH(categories=2, **options).fit(PEOPLE[:, 0]),
+    "partial_fit": lambda options: OLH(categories=2, **options).partial_fit(PEOPLE[:, 0]),
+    "privatize": lambda options: OLH(categories=2, **options).privatize(PEOPLE[:, 0]),
+    "survey": lambda options: ColumnOracle(domains=COLUMNS, **options).fit(PEOPLE),
+    "survey by parts": lambda options: MarginalOracle(domains=COLUMNS, **options).partial_fit(
+        PEOPLE
+    ),
+    "classifier": lambda options: LabelDPClassifier(classes=[0, 1], **options).fit(PEOPLE, LABELS),
+    "classifier, privatize": lambda options: LabelDPClassifier(classes=[0, 1], **options).privatize(
+        LABELS
+    ),
+    "regressor": lambda options: LabelDPRegressor(bounds=(0, 1), **options).fit(PEOPLE, LABELS),
+    "regressor, privatize": lambda options: LabelDPRegressor(bounds=(0, 1), **options).privatize(
+        LABELS
+    ),
+    "columns": lambda options: PrivatizedColumns(domains=COLUMNS, **options).fit_transform(PEOPLE),
+    "columns, privatize": lambda options: PrivatizedColumns(domains=COLUMNS, **options).privatize(
+        PEOPLE
+    ),
+    "naive Bayes": lambda options: LDPNaiveBayes(domains=COLUMNS, classes=[0, 1], **options).fit(
+        PEOPLE, LABELS
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_collecting_warns_of_an_epsilon_that_protects_no_user(way):
+    messages = privacy_warnings(lambda: WAYS[way]({"epsilon": 30.0}))
+    assert any("with epsilon=30 protects no user" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    "kind", [LabelDPClassifier, LabelDPRegressor, LDPNaiveBayes, PrivatizedColumns]
+)
+def test_the_second_clone_that_is_fitted_to_raw_values_warns(kind):
+    options = {"classes": [0, 1], "bounds": (0, 1), "domains": COLUMNS}
+    options = {name: value for name, value in options.items() if name in kind().get_params()}
+    model = kind(**options)
+    method = "fit_transform" if kind is PrivatizedColumns else "fit"
+    assert not privacy_warnings(lambda: getattr(clone(model), method)(PEOPLE, LABELS))
+    (message,) = privacy_warnings(lambda: getattr(clone(model), method)(PEOPLE, LABELS))
+    assert f"{kind.__name__} is fitted again" in message
+
+
+@pytest.mark.parametrize("method", ["fit_transform", "transform"])
+@pytest.mark.parametrize("is_oracle", [True, False])
+def test_the_global_output_does_not_make_data_frames(method, is_oracle):
+    pytest.importorskip("pandas")
+    oracle = GRR(1.0, categories=2, random_state=0).fit([0, 1])
+    step, data = (oracle, [0, 1]) if is_oracle else (Base().fit(oracle.estimate_), oracle.estimate_)
+    warning = pytest.warns(UserWarning, match="returns estimates, not data frames")
+    with config_context(transform_output="pandas"), warning:
+        assert isinstance(getattr(step, method)(data), FrequencyEstimate)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class BaseOracle(BaseCollector[FrequencyEstimate]):
         channel: Any = self._protocol_over(domain).mechanism
         rng = as_generator(self.random_state)
         n_users = users.sum(keepdims=True)
-        is_small = channel.report_law is not None and Counts.most(channel, n) == n
+        is_small = Counts.most(channel, n) == n
         tallies = channel.simulate_tallies(users, n, rng) if is_small else None
         if tallies is None:
             support = channel.simulate(users, n, rng)

@@ -10,15 +10,23 @@ import signal
 import subprocess
 import sys
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import sklearn_ldp
-from sklearn_ldp import OLH, EmpiricalBayes, HadamardResponse, postprocessing
+from sklearn_ldp import (
+    OLH,
+    Domain,
+    EmpiricalBayes,
+    FrequencyEstimate,
+    HadamardResponse,
+    postprocessing,
+)
 from sklearn_ldp.__main__ import main
-from sklearn_ldp._cli import _demo, _files
+from sklearn_ldp._cli import BROKEN_PIPE, FAILED, _demo, _estimate, _files
 from sklearn_ldp._core.common.progress import Progress
 from sklearn_ldp.collection import write_reports
 from sklearn_ldp.datasets import load_us_states
@@ -1080,3 +1088,49 @@ def test_shares_among_the_users_who_answered(tmp_path, capsys):
     assert [row["category"] for row in rows] == [row["category"] for row in whole][:4]
     assert sum(float(row["frequency"]) for row in rows) == pytest.approx(1)
     assert float(rows[0]["low"]) < 0.5 < float(rows[0]["high"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "No space left on device"), FAILED), (BrokenPipeError(), BROKEN_PIPE), (None, 0)],
+)
+def test_output_that_cannot_be_written_at_the_end(error, code, monkeypatch, tmp_path, capsys):
+    """Python would write the last block of output after the command, and end with code 120."""
+
+    class Output(io.StringIO):
+        def flush(self):
+            if error:
+                raise error
+
+    domain = tmp_path / "domain.txt"
+    domain.write_text("a\nb\n")
+    monkeypatch.setattr(sys, "stdout", Output())
+    monkeypatch.setattr("sklearn_ldp._cli._forget_stdout", lambda: None)
+    assert main(["plan", "--categories", str(domain), "--n-samples", "100"]) == code
+    assert ("No space left" in capsys.readouterr().err) == (code == FAILED)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [(None, "no answer"), ("x.csv", "no answer"), ("x.parquet", None)]
+)
+def test_only_parquet_has_a_category_without_a_name(name, missing):
+    domain = Domain(["a", "b"], missing="no answer")
+    estimate = FrequencyEstimate([[0.5, 0.25, 0.25]], domain)
+    arguments = argparse.Namespace(output=name and Path(name))
+    assert _estimate._names(estimate, arguments).tolist() == ["a", "b", missing]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["estimate", "none.csv", "--plot", "file/none/x.png"],
+        ["estimate", "none.csv", "--html", "file/none/x.html"],
+        ["estimate", "none.csv", "--output", "file/none/x.csv"],
+        ["privatize", "none.csv", "--categories", "none", "--output", "file/none/x.jsonl"],
+        ["aggregate", "none.jsonl", "--categories", "none", "--checkpoint", "file/none/x.npz"],
+    ],
+)
+def test_a_folder_of_output_is_checked_before_the_input(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert_fails(argv, capsys, "cannot create this folder")

@@ -599,3 +599,14 @@ def test_weeks_are_rows_of_one_estimate(folder, capsys):
     assert_fails(argv, capsys, "--domains has several columns. In Python select a column")
     argv = ["aggregate", "w0.npz", "--categories", "domain.txt", "--checkpoint", "x.npz"]
     assert_fails(argv, capsys, "w0.npz is a checkpoint")
+
+
+@pytest.mark.parametrize(("options", "expected"), [([], "demo"), (["--round", "may"], "may")])
+def test_a_demo_has_a_round_and_a_question(options, expected, monkeypatch, folder):
+    server = pytest.importorskip("sklearn_ldp._serve.server")
+    calls = []
+    monkeypatch.setattr(server, "serve", lambda *args, **_: calls.append(args))
+    assert main(["serve", "--demo", "--folder", str(folder), *options]) == 0
+    _, _, collection_round, question, _ = calls[0]
+    assert collection_round == question.name == expected
+    assert question.text == "Which browser do you use most?"

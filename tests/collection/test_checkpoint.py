@@ -164,6 +164,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
 def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
     """The file is flushed before it is renamed, the folder after, in case of a power cut."""
     calls = []
+    sizes = []
 
     def noting(name):
         real = getattr(os, name)
@@ -171,7 +172,9 @@ def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
         def call(*arguments):
             kind = name
             if name == "fsync":
-                kind += " folder" if os.path.isdir(f"/proc/self/fd/{arguments[0]}") else " file"
+                is_folder = os.path.isdir(f"/proc/self/fd/{arguments[0]}")
+                sizes.append(os.fstat(arguments[0]).st_size)
+                kind += " folder" if is_folder else " file"
             calls.append(kind)
             return real(*arguments)
 
@@ -181,6 +184,7 @@ def test_data_and_name_are_flushed_in_order(tmp_path, monkeypatch):
     noting("replace")
     filled().save(tmp_path / "state.npz")
     assert calls == ["fsync file", "replace", "fsync folder"]
+    assert sizes[0] == (tmp_path / "state.npz").stat().st_size
 
 
 # -- SIGKILL ------------------------------------------------------------------------------------

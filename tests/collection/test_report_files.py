@@ -85,6 +85,17 @@ def test_readers_refuse_reports_that_are_numbered_otherwise(monkeypatch):
         read_reports(content, clone(oracle), format="arrow")
 
 
+@pytest.mark.parametrize("batch_id", [b'""', b"7", b'"%s"' % (b"x" * 1001)])
+def test_readers_refuse_batches_without_a_valid_id(batch_id):
+    oracle = GRR(1.0, categories=["a", "b"])
+    content = written(oracle, [0, 1], "jsonl")
+    assert read_reports(content, clone(oracle), format="jsonl").shape == (2,)
+    damaged, n_changes = re.subn(rb'"id": *"[^"]*"', b'"id": ' + batch_id, content)
+    assert n_changes == 1
+    with pytest.raises(RefusedBatchError, match="must be a string of 1 to 1000 characters"):
+        read_reports(damaged, clone(oracle), format="jsonl")
+
+
 def test_readers_refuse_another_version():
     oracle = GRR(1.0, categories=["a", "b"])
     later = written(oracle, [0, 1], "jsonl").replace(b'"version": 1', b'"version": 2')

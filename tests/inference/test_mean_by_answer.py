@@ -115,6 +115,7 @@ def test_weights_count_people():
         ([1.0, 2.0], [0, 1], LocalMean(1.0, bounds=(0, 1)), {}, "no |domain|attribute"),
         ([1.0, 2.0], [0, 1], GRR(1.0, categories=2), {"sample_weight": [1, -1]}, "finite weight"),
         ([1.0, 2.0], [0, 1], [GRR(1.0, categories=2), GRR(1.0, categories=["a", "b"])], {}, "same"),
+        ([1.0, 2.0], [0, 1], [GRR(1.0, categories=2)], {}, "inconsistent numbers"),
         ([], [], GRR(1.0, categories=2), {}, "at least one"),
     ],
 )
@@ -126,6 +127,8 @@ def test_what_is_refused(outcome, reports, oracle, options, match):
         found.difference("a", "c")
     with pytest.raises(ValueError, match="in \\(0, 1\\)"):
         found.quantile(1.0)
+    with pytest.raises(ValueError, match="level.* got 95"):
+        found.describe(95)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Quantiles against users whose numbers are known, and their intervals against their level."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -181,3 +182,18 @@ def test_curves_are_no_heaps(seed, d):
     estimate = HadamardResponse(2.0, categories=bins, random_state=seed).simulate(counts, 20)
     quantiles(estimate, ASKED, spread="even")
     estimate.confidence_interval(0.95, between([(0.1, 0.3)], spread="even"))
+
+
+def test_a_warning_of_heaps_names_the_line_of_the_caller():
+    bins = Domain.bins(32, bounds=(0, 32))
+    counts = np.where(np.arange(32) % 5 == 0, 20_000, 10)
+    estimate = HadamardResponse(4.0, categories=bins, random_state=0).simulate(counts)
+    query = between([(1.5, 3.2)], spread="even")
+    calls = [
+        partial(quantiles, estimate, [0.5], spread="even"),
+        partial(estimate.confidence_interval, 0.95, query),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="Neighboring bins differ") as warned:
+            call()
+        assert __file__ in [warning.filename for warning in warned]

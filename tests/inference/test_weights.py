@@ -304,3 +304,12 @@ def test_margins_that_contradict_each_other_are_named():
 def test_shares_without_names_are_refused(by_age):
     with pytest.raises(TypeError, match=r"needs a mapping from the names .* got list. Pass a dict"):
         poststratify(by_age, [0.25] * 4)
+
+
+@pytest.mark.parametrize("weigh", [poststratify, rake])
+def test_weights_need_a_raw_estimate(weigh):
+    parties = np.repeat(["a", "b"], 150)
+    oracle = GRR(2.0, categories=3, random_state=0)
+    processed = NormSub().fit_transform(estimate_by_group(oracle, np.arange(300) % 3, parties))
+    with pytest.raises(ValueError, match=f"No {weigh.__name__} is available after NormSub"):
+        weigh(processed, {"a": 0.5, "b": 0.5})

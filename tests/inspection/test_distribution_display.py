@@ -102,3 +102,8 @@ REFUSED = {
 def test_it_refuses(raw, options, error, message):
     with pytest.raises(error, match=message):
         DistributionDisplay.from_estimate(**{"estimate": raw, **options(raw)})
+
+
+def test_the_axes_end_where_the_bins_end(raw):
+    for ax in DistributionDisplay.from_estimate(raw).ax_:
+        assert ax.get_xlim() == (0, 40)

@@ -80,6 +80,11 @@ def test_other_categories_are_refused():
         ValueError, match="MapDisplay needs an estimate whose categories are the cells"
     ):
         MapDisplay.from_estimate(FrequencyEstimate([[0.5, 0.5]], ["a", "b"]))
+    cells = np.full((2, 12), 1 / 12)
+    with pytest.raises(TypeError, match="needs a FrequencyEstimate, got ndarray"):
+        MapDisplay.from_estimate(cells)
+    with pytest.raises(ValueError, match="one estimate|single estimate|2 estimates"):
+        MapDisplay.from_estimate(FrequencyEstimate(cells, GRID))
 
 
 def test_a_frame_has_the_bounds_of_cells(estimate):

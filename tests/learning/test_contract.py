@@ -1,6 +1,7 @@
 """scikit-learn's checks of all learners, those of tests/test_common.py being by default."""
 
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -10,6 +11,7 @@ from sklearn_ldp.learning import (
     CorrectedLogisticRegression,
     CorrectedRidge,
     LabelDPClassifier,
+    LabelDPRegressor,
     LDPNaiveBayes,
     PrivatizedColumns,
 )
@@ -47,3 +49,17 @@ def test_scikit_learn_checks(estimator, check):
 )
 def test_scikit_learn_checks_of_other_parameters(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "arguments"),
+    [
+        (CorrectedRidge(private=[]), "corrected_score", ([[1.0], [2.0]], [1.0, 2.0])),
+        (CorrectedRidge(private=[]), "confidence_interval", ()),
+        (LabelDPRegressor(input="reports"), "corrected_score", ([[1.0], [2.0]], [0, 1])),
+        (PrivatizedColumns(domains={"a": 2}), "get_feature_names_out", ()),
+    ],
+)
+def test_methods_need_a_fit(model, method, arguments):
+    with pytest.raises(NotFittedError, match=type(model).__name__):
+        getattr(model, method)(*arguments)

@@ -22,7 +22,7 @@ from sklearn_ldp.learning import (
     PrivatizedColumns,
     corrected_gram,
 )
-from sklearn_ldp.learning._corrected_models import CorrectedLogLoss
+from sklearn_ldp.learning._corrected_models import CorrectedLogLoss, directions_of
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 DOMAINS = {"a": 2, "b": 4}
@@ -513,3 +513,16 @@ def test_unscaled_features_reach_the_same_optimum_in_few_steps(fit_intercept):
     )
     _, gradient = loss(raw.x)
     assert np.abs(gradient).max() > 1e-3
+
+
+def test_limits_of_eigenvalues_do_not_depend_on_the_means_of_the_columns():
+    rng = np.random.default_rng(0)
+    indicators = np.eye(3)[rng.integers(0, 3, 500)] + 0.3 * rng.normal(size=(500, 3))
+    X = np.column_stack([indicators, 0.01 * rng.normal(size=500)])
+    weight = np.ones(500)
+    limits = []
+    for shift in (0.0, 5.0):
+        moved = X + shift * np.array([0, 0, 0, 1])
+        limits.append(directions_of(moved, [np.arange(3)], weight, moved.mean(axis=0))[1])
+    assert np.all(limits[0] > 0)
+    np.testing.assert_allclose(limits[1], limits[0], rtol=1e-6)

@@ -41,7 +41,7 @@ from sklearn_ldp.learning import (
     label_dp_score,
     make_label_dp_scorer,
 )
-from sklearn_ldp.learning._label_channel import LabelChannel
+from sklearn_ldp.learning._label_channel import LabelChannel, checked_classes
 from sklearn_ldp.learning._label_classifier import (
     constant,
     evidence,
@@ -905,3 +905,10 @@ def test_negative_weights_are_refused(correction):
     weights = np.where(np.arange(len(Y)) < 5, -1.0, 1.0)
     with pytest.raises(ValueError, match="[Nn]egative"):
         LabelDPClassifier(correction=correction, random_state=0).fit(X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "classes", [{"no", "yes"}, {"yes": 1, "no": 0}.keys(), iter(["yes", "no"])]
+)
+def test_classes_may_be_in_any_container(classes):
+    assert checked_classes(classes, "LabelDPClassifier").tolist() == ["no", "yes"]

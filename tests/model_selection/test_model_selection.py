@@ -641,3 +641,15 @@ def test_grids_of_classes():
     assert search.results_["candidate"].tolist() == names
     with pytest.raises(ValueError, match="a class derived from BasePostProcessor, or one of"):
         SyntheticSearch({GRR: {}}).fit(estimate)
+
+
+def test_a_metric_gets_distributions_only():
+    sums = []
+
+    def distance(truth, answers):
+        sums.append(truth.sum())
+        return float(np.abs(truth - answers).max())
+
+    estimate = OLH(1.0, categories=4, random_state=0).simulate([40, 30, 20, 10])
+    SyntheticSearch([NormSub()], metric=distance, n_repeats=2, random_state=0).fit(estimate)
+    np.testing.assert_allclose(sums, 1.0)

@@ -523,3 +523,16 @@ def test_scores_refuse_what_they_cannot_judge():
     one, other = (FrequencyEstimate([[0.5, 0.25]], ["ab", b], noise) for b in ("b", "ba"))
     with pytest.raises(ValueError, match="usually find different strings"):
         held_out_score(one, other)
+
+
+def test_a_score_against_true_values_misses_the_weights_of_the_fit():
+    oracle = GRR(1.0, categories=2, input="reports").fit([0, 1], sample_weight=[50, 70])
+    with pytest.warns(UserWarning, match="is scored without it"):
+        oracle.score([0, 1], [0, 1])
+    assert oracle.score([0, 1], [0, 1], sample_weight=[50, 70]) <= 0
+
+
+def test_a_search_over_values_warns_that_each_fold_spends_epsilon():
+    pipe = Pipeline([("oracle", GRR(1.0, categories=2, random_state=0)), ("post", Base())])
+    with pytest.warns(PrivacyWarning, match="GRR randomizes the values of its users in transform"):
+        GridSearchCV(pipe, {"oracle__epsilon": [1.0]}, cv=2).fit(np.arange(100) % 2)

@@ -1,6 +1,7 @@
 """Studies: their numbers, their independence of how they are computed, and resuming them."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -286,3 +287,17 @@ def test_refusals(changes, message, tmp_path, monkeypatch):
         a_study(checkpoint=tmp_path / "study.jsonl", **changes)
     assert not started
     assert not (tmp_path / "study.jsonl").exists()
+
+
+def test_errors_are_on_the_disk_before_the_study_goes_on(tmp_path, monkeypatch):
+    sizes = []
+    fsync = os.fsync
+
+    def noting(descriptor):
+        sizes.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr("os.fsync", noting)
+    path = tmp_path / "study.jsonl"
+    a_small_study(checkpoint=path)
+    assert sizes[-1] == path.stat().st_size > 0

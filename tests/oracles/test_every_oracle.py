@@ -501,6 +501,21 @@ def test_nothing_is_simulated_to_learn_p_and_q(monkeypatch):
     assert calls == [3]
 
 
+def test_a_domain_that_cannot_be_stored_is_refused_before_a_report(monkeypatch):
+    """The same with a small limit, in the quick tests."""
+    monkeypatch.setattr("sklearn_ldp._core.mechanisms.protocol._MAX_CELLS", 3)
+    oracle = GRR(1.0, categories=4)
+    for call in (
+        lambda: oracle.privatize([1]),
+        lambda: oracle.fit([1]),
+        lambda: oracle.aggregate([1]),
+        lambda: Aggregator(oracle.protocol()),
+    ):
+        with pytest.raises(ValueError, match="cannot collect 4 categories"):
+            call()
+    assert GRR(1.0, categories=3).privatize([1]).shape == (1,)  # negative control
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "oracle", [OLH(4.0, categories=10**7), ProjectiveGeometryResponse(4.0, categories=10**7)]

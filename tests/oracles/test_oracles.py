@@ -29,12 +29,13 @@ from sklearn_ldp import (
     Base,
     ColumnOracle,
     FrequencyEstimate,
+    HadamardResponse,
     MarginalOracle,
     NormSub,
     PrivacyWarning,
     SyntheticSearch,
 )
-from sklearn_ldp._core.mechanisms import Counts, check_counts, expand
+from sklearn_ldp._core.mechanisms import Counts, check_counts, counts, expand
 from sklearn_ldp._core.mechanisms.mechanism import block_users, chunk_users
 from sklearn_ldp._core.numerics.finite_field import FiniteField, field_orders_beside, prime_power
 from sklearn_ldp.learning import LabelDPClassifier, LDPNaiveBayes, PrivatizedColumns
@@ -707,3 +708,14 @@ def test_flipped_bits_are_those_of_the_distributed_aggregation_protocol():
         p, q = float(channel.p), float(channel.q)
         counts = 2 * (bits / 2 - q) / (p - q)
         assert np.allclose(counts, expected, rtol=0, atol=1e-9) is agrees
+
+
+def test_tallies_of_many_simulations_are_not_in_memory(monkeypatch):
+    """The estimates are the same. Only an estimate with tallies has reports to split or test."""
+    simulated = []
+    for limit in (1 << 10, 40):
+        monkeypatch.setattr(counts, "_MAX_CELLS", limit)
+        simulated.append(HadamardResponse(1.0, random_state=0).simulate([5, 3, 2, 1], n_repeats=20))
+    assert simulated[0].shards is not None
+    assert simulated[1].shards is None
+    np.testing.assert_allclose(simulated[0].values, simulated[1].values)

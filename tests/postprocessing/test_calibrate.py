@@ -439,3 +439,12 @@ def test_rows_are_fitted_as_each_alone(prior):
     for row, frequencies in zip(rows, together.frequencies_, strict=True):
         alone = Calibrate(prior, noise=noise).fit(row[None]).frequencies_
         np.testing.assert_allclose(alone, frequencies, rtol=0, atol=1e-6)
+
+
+def test_cells_that_stay_imprecise_are_kept(monkeypatch):
+    """After twelve halvings, the interpolation uses the smallest cells."""
+    monkeypatch.setattr(posteriors, "_PRECISE", -1.0)
+    posterior = posteriors.Posterior(PowerLaw().prior([1.0], 100), 5.0, 0.0, 2.0)
+    counts = np.linspace(0.0, 2.0, 9)
+    smooth = posterior._interpolant(np.array([0.0]), np.array([2.0]))
+    np.testing.assert_allclose(smooth(counts), posterior.moments(counts)[0], atol=1e-9)

@@ -509,3 +509,19 @@ def test_gaussian_priors_have_the_mean_of_the_sample(counts):
     log = np.log(priors[-1] / deconvolution.even_measure(sample.theta))[:3]
     curvature = 2 * np.polyfit(theta, log, 2)[0]
     assert -1 / curvature == pytest.approx((2 * sample.mean) ** 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("d", [20, 500])
+def test_few_reports_fit_the_mean_of_the_prior_to_5_percent(d):
+    """The penalty is the square of the difference of the means, in units of 5 % of the mean."""
+    estimate = OLH(1.0, categories=d, random_state=0).simulate(np.ones(d, dtype=int))
+    law = deconvolution.law_of_noise(estimate.noise, d, True)
+    assert isinstance(law, CountLaw)
+    sample = deconvolution.Sample(estimate.values[0], *terms(estimate), law=law)
+    assert sample.sum_weight * (0.05 * sample.mean) ** 2 == pytest.approx(1)
+
+
+def test_one_noisy_count_has_a_laplace_distribution():
+    estimate = FrequencyEstimate.from_counts([90], noise="laplace", std=10.0, n_samples=100)
+    law = deconvolution.law_of_noise(estimate.noise, 1, False)
+    assert law == deconvolution.LaplaceLaw(np.sqrt(2))

@@ -515,3 +515,18 @@ def test_distribution_of_reports_of_bins(share):
     np.testing.assert_allclose(own.probabilities(f), expected @ f)
     weights = np.arange(len(A)) / 7.0
     np.testing.assert_allclose(own.likelihoods(weights), weights @ expected)
+
+
+def test_candidates_of_few_reports_count_as_curves(monkeypatch):
+    tally, law = drawn(RangeOracle(1.0), 16, bell(16), n=40)
+    assert smooth_mle(tally, law, 16).curve_weight == 1.0
+    monkeypatch.setattr(models, "_ENOUGH_DRAWN", np.inf)  # the negative control: modes of curves
+    assert smooth_mle(tally, law, 16).curve_weight < 1.0
+
+
+def test_one_bin_of_16_has_all_users(monkeypatch):
+    """Without the model of one category, other bins get at least twice as much frequency."""
+    tally, law = drawn(GRR(4.0), 16, np.eye(16)[9], n=2_000)
+    elsewhere = 1 - smooth_mle(tally, law, 16).frequencies[9]
+    monkeypatch.setattr(models, "_MOST_GROUPS", 15)
+    assert 2 * elsewhere < 1 - smooth_mle(tally, law, 16).frequencies[9]

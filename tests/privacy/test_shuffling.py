@@ -24,6 +24,7 @@ from sklearn_ldp import (
     SubsetSelection,
 )
 from sklearn_ldp.privacy import local_epsilon, shuffled_epsilon
+from sklearn_ldp.privacy._shuffling import _blankets, _delta
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 # epsilon' at delta 1e-8, a million users and 1,024 categories, as bounds that were computed
@@ -239,3 +240,15 @@ def test_more_users_hide_a_user_no_worse():
 def test_bad_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("shuffled", [0.0, 0.5, 0.9])
+def test_the_lattice_adds_a_thousandth_of_delta(shuffled):
+    """Delta of a single user is a sum over the reports, the hockey-stick divergence."""
+    oracle = GRR(1.0, categories=3)
+    probabilities = exact_report_distribution(oracle.channel(3), 0)
+    others = exact_report_distribution(oracle.channel(3), 1)
+    differences = (float(probabilities[r]) - np.exp(shuffled) * float(others[r]) for r in others)
+    exact = sum(max(difference, 0.0) for difference in differences)
+    ((blanket, share),) = _blankets(oracle).values()
+    assert 1 < _delta(blanket, share, 1, shuffled, exact) / exact < 1.0015

@@ -33,6 +33,7 @@ from sklearn_ldp.robustness import (
     poisoning_gain,
     support_size_test,
 )
+from sklearn_ldp.robustness._report_tests import _classes
 from sklearn_ldp.utils.estimator_checks import exact_report_distribution
 
 # Servers tell that reports may be fake, and count them.
@@ -522,3 +523,11 @@ def test_p_values_of_honest_functions_are_uniform(seed):
         tampered.append(hash_function_test(np.r_[reports, reports[:600]], oracle).p_value)
     assert stats.kstest(values, "uniform").pvalue > 1e-4
     assert stats.kstest(tampered, "uniform").pvalue < 1e-4
+
+
+@pytest.mark.parametrize("n", [300, 10_000, 1_000_000])
+@pytest.mark.parametrize("n_bits", [21, 31])
+def test_classes_of_a_symmetric_distribution_are_symmetric(n, n_bits):
+    classes = _classes(stats.binom.pmf(np.arange(n_bits + 1), n_bits, 0.5), n)
+    assert classes[-1] > 4
+    np.testing.assert_array_equal(classes, classes[-1] - classes[::-1])

@@ -16,7 +16,7 @@ from sklearn_ldp._core.numerics.nested_waves import nested_waves
 from sklearn_ldp._core.numerics.simplex import norm_sub
 from sklearn_ldp.collection import Aggregator, read_reports, write_reports
 from sklearn_ldp.inference import combine
-from sklearn_ldp.postprocessing._smooth_grid import _Precision, _solved
+from sklearn_ldp.postprocessing._smooth_grid import _cell_posteriors, _Precision, _solved, _spiky
 from sklearn_ldp.queries import between, rectangles
 from sklearn_ldp.surveys._range_oracle import GridChannel, _GridQuestions, best_grid, grid_channel
 from sklearn_ldp.utils import estimator_checks
@@ -477,3 +477,17 @@ def test_rough_margins_of_independent_numbers_are_found(is_dependent, seed):
         np.abs(each - truth).sum() for each in (SmoothMLE().fit(raw).frequencies_, products)
     )
     assert error < (0.5 if is_dependent else 2.0) * product_error
+
+
+@pytest.mark.parametrize("setting", [(0.01, 4.0), (0.1, 2.0)])
+def test_centers_are_scaled_until_the_means_sum_to_one(setting):
+    """The scale of the center does not matter. Nine halvings find it to within 2 %."""
+    cells = np.random.default_rng(0).dirichlet(np.full(48, 0.3)).reshape(8, 6)
+    variances = np.full((8, 6), 1e-4)
+    center = np.full((8, 6), 1 / 48)
+    fits = [_spiky(cells, variances, scale * center, *setting) for scale in (0.2, 1.0, 4.0)]
+    for means, _, scaled, _ in fits:
+        assert means.sum() == pytest.approx(1)
+        np.testing.assert_allclose(scaled, fits[1][2], rtol=0.04)
+        sums = _cell_posteriors(cells, variances, scaled, *setting)[1].sum()
+        assert sums == pytest.approx(1, abs=0.02)

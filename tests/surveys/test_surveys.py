@@ -14,6 +14,7 @@ from sklearn_ldp import (
     GRR,
     OUE,
     Base,
+    ColumnOracle,
     EmpiricalBayes,
     EstimateSet,
     HeldOutSearch,
@@ -321,3 +322,15 @@ def test_a_survey_of_a_third_party_has_everything(tmp_path):
     assert len(estimate_by_group(survey, TABLE, WEEKS)["age"]) == len(set(WEEKS))
     assert NormSub().fit_transform(estimates)["age"].values.sum() == pytest.approx(1)
     assert list(survey.questions()) == list(DOMAINS)
+
+
+def test_a_parameter_without_a_hash_is_not_cached():
+    """The survey of another package may have such a parameter."""
+
+    class Odd(ColumnOracle):
+        def __init__(self, epsilon=1.0, *, domains="auto", names=frozenset()):
+            super().__init__(epsilon, domains=domains)
+            self.names = names
+
+    for names in ({"a"}, frozenset({"a"})):  # only the second has a hash
+        assert list(Odd(domains={"a": 2, "b": 3}, names=names).questions()) == ["a", "b"]

@@ -450,3 +450,14 @@ def test_text_with_an_underscore_is_no_number():
     with pytest.raises(ValueError, match="'18_25'"):
         ages.encode(["18_25", "30"])
     assert ages.encode(["1825", "30"]).tolist() == [2, 1]  # the negative control
+
+
+@pytest.mark.parametrize("categories", [["a"], [1.5], []])
+def test_fewer_than_two_categories_contain_no_information(categories):
+    with pytest.raises(ValueError, match=f"at least 2 categories, got {len(categories)}"):
+        Domain(categories)
+
+
+def test_an_infinite_number_is_no_missing_category():
+    with pytest.raises(ValueError, match="infinity"):
+        GRR(categories=[0.5, 1.5], random_state=0).fit([0.5, np.inf])

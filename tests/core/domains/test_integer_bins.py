@@ -218,3 +218,10 @@ def test_ranges_of_whole_numbers_are_named_by_their_first_and_last_one():
     assert [row["name"] for row in description["ranges"]] == estimate.labels.tolist()
     assert description["domain"] == "5 bins of whole numbers from 0 to 120"
     assert "101" not in str(estimate.report())
+
+
+def test_whole_values_of_a_column_make_a_hint():
+    domains = {"age": Domain.bins(24, bounds=(0, 120)), "sex": 2}
+    people = np.column_stack([np.arange(100), np.arange(100) % 2])
+    with pytest.warns(UserWarning, match="got only whole numbers.* integers=True"):
+        ColumnOracle(domains=domains, random_state=0).fit(people)

@@ -413,6 +413,18 @@ def test_shares_that_cannot_be_are_marked_and_their_intervals_end_there():
     assert repr(kinds()["nobody"].report()).startswith("EstimateReport: EstimateSet")
 
 
+def test_rows_of_a_page_are_sorted_by_frequency_and_by_the_size_of_a_change():
+    noise = NoiseModel(p=0.5, q=0.25, n_samples=10_000)
+    estimate = FrequencyEstimate([[-0.4, 0.9, 0.3]], WORDS, noise)
+    other = FrequencyEstimate([[0.6, 0.8, 0.1]], WORDS, noise)
+
+    def shown(page):
+        return list(dict.fromkeys(re.findall("red|green|blue", page.split("<table", 1)[1])))
+
+    assert shown(estimate.report().html) == ["green", "blue", "red"]
+    assert shown((estimate - other).report().html) == ["red", "blue", "green"]
+
+
 def test_what_only_makers_need_is_folded():
     """Settings of the mechanism; a page without a question is not headed by a repr."""
     oracle = RangeOracle(2.0, categories=Domain.bins(8, bounds=(0, 8)), random_state=0)

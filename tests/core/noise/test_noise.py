@@ -153,3 +153,12 @@ def test_a_noise_of_another_kind_serves_intervals_scores_and_rows():
     for queries in (None, groups([0, 0, 1, 1]), random_sets(0.5)):
         assert np.isfinite(held_out_score(TRUTH, estimate, queries=queries))
     assert "noise level" in repr(estimate)
+
+
+def test_a_number_of_users_for_each_row_differs_from_a_single_number():
+    single = OUE().channel(4).noise(1000)
+    rows = OUE().channel(4).noise(np.array([1000, 500]))
+    assert single != rows
+    assert rows != single
+    assert rows == OUE().channel(4).noise(np.array([1000, 500]))
+    assert rows != OUE().channel(4).noise(np.array([1000, 501]))
