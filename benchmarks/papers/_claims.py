@@ -184,7 +184,7 @@ def standing(verdicts: Sequence[str]) -> str:
         return "stands"
     if all(verdict == "not reproduced" for verdict in verdicts):
         return "does not stand"
-    return "open" if all(verdict == "undecided" for verdict in verdicts) else "stands in part"
+    return "undecided" if all(verdict == "undecided" for verdict in verdicts) else "stands in part"
 
 
 def judge_conclusions(

@@ -70,7 +70,7 @@ def write_report(
     open_claims = _without_verdict(findings, results)
     if open_claims:
         n = len(open_claims)
-        lines.insert(0, f"{n} statement{'s have' if n > 1 else ' has'} no verdict:")
+        lines.insert(0, f"{n} statement{'s are' if n > 1 else ' is'} undecided or not computed:")
         lines[1:1] = [f"  {where}: {text:.90} ({reason})" for where, text, reason in open_claims]
         if settings.quick:
             lines.append("--quick has fewer repeats and points. Omit it to decide more statements.")

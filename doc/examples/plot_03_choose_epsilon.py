@@ -6,7 +6,9 @@ More privacy means more error, so a search that minimizes the error alone always
 epsilon. Declare instead how large the error may be, and choose the smallest epsilon that suffices.
 
 This is a simulation on public data. A search over epsilon collects from the same users many times,
-and real users would spend epsilon each time. The oracle has a seed because this is a simulation.
+and real users would spend epsilon each time. The oracle has a seed because this is a simulation. A
+seed repeats its random bits in every fold, so the error bars of the plot are too short. Repeat the
+search with several seeds to see how much the errors depend on the random bits.
 """
 
 import numpy as np

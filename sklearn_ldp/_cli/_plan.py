@@ -177,10 +177,11 @@ def _say_users(oracle: Any, name: str, arguments: argparse.Namespace) -> None:
         plan = ldp.planning.Plan(oracle, level=arguments.level, simultaneous=simultaneous)
         users = plan.users_for(half_width=arguments.target)
         numbers.append(max(users.values()) if isinstance(users, dict) else users)
+    hint = "" if arguments.simultaneous else " (see --simultaneous)"
     say(
         f"for the half width {arguments.target:g}, {name} needs {numbers[0]:,} users if one "
         f"frequency is named beforehand, and {numbers[1]:,} users for the simultaneous intervals "
-        "of all frequencies, which tables and plots show (see --simultaneous)"
+        f"of all frequencies, which tables and plots show{hint}"
     )
 
 

@@ -263,7 +263,7 @@ def test_a_statement_counts_once_and_checks_and_readings_do_not():
         (["in part: 1 of 2 points"], "stands in part"),
         (["reproduced", "undecided"], "stands in part"),
         (["not reproduced"], "does not stand"),
-        (["undecided"], "open"),
+        (["undecided"], "undecided"),
     ],
 )
 def test_a_conclusion_stands_on_its_statements(verdicts, expected):
