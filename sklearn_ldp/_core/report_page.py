@@ -347,6 +347,8 @@ def _users(part: dict[str, Any]) -> str | None:
         return None
     if n_by_estimate := part.get("n_each"):
         return " against ".join(map(grouped_digits, n_by_estimate))
+    if "only users" in part["of"]:  # the number is estimated
+        return f"about {grouped_digits(n_users)} of the users who were asked"
     if n_asked is None or n_asked >= n_users:
         return grouped_digits(n_users)
     return f"{grouped_digits(n_users)}; {grouped_digits(n_asked)} of them were asked"

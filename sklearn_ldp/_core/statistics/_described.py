@@ -539,7 +539,7 @@ def _made_by(estimate: Any, level: float, at_all_times: bool | int) -> str:
         call = _postprocessor_call(name, estimate.shares_overlap)
         lines.append(f"estimate = {call}.fit_transform(estimate)")
     if estimate.noise is not None and estimate.noise.among:
-        lines.append("estimate = estimate.answered()")
+        lines.append("estimate = estimate.answered()  # without its category None")
     looks = "" if at_all_times is False else f", at_all_times={at_all_times}"
     lines.append(f"estimate.report(level={level:g}{looks})")
     if imports:

@@ -185,7 +185,8 @@ def test_pictures_and_reports_lead_to_the_estimate_of_answers():
     assert "estimate.answered()" not in " ".join(estimate.answered().describe()["may_not_be_said"])
     assert type(estimate.answered().plot()).__name__ == "DistributionDisplay"
     n_users = round(estimate.answered().noise.n_users.item())
-    assert f"<dt>users</dt><dd>{n_users:,}</dd>" in estimate.answered().report()._repr_html_()
+    page = estimate.answered().report()._repr_html_()
+    assert f"<dt>users</dt><dd>about {n_users:,} of the users who were asked</dd>" in page
 
 
 def test_a_set_is_answered_column_by_column():

@@ -582,6 +582,10 @@ def test_shares_among_users_who_answered_say_so():
     share = f"{100 * (1 - weeks[0][None]):.1f} %"
     assert f"among the users who answered, an estimated {share} of all users." in not_said(answered)
     assert "Shares of all users" not in not_said(answered)
+    page = answered.report().html
+    n_answered = 1500 * (1 - weeks[0][None])
+    assert f"about {n_answered:,.0f} of the users who were asked" in page
+    assert "answered()  # without its category None" in page
     n_users = np.rint(1500 * (1 - weeks[0][None]))
     assert f"{n_users:,.0f} users who answered," in str(answered)  # without a decimal
     rows = FrequencyEstimate.from_rows(dict(zip("ab", weeks, strict=True)))
