@@ -69,11 +69,12 @@ class EmpiricalBayes(LearnedPrior):
         such as ``ranges(10)``, have the same effect as ``ordered=True``. With ``top_k(k)``, the k
         most frequent categories become more accurate, but the other values have no meaning (see the
         notes). Therefore a list that contains ``top_k(k)`` cannot contain other queries. All other
-        queries have no effect. For a set of estimates, pass a mapping from the names of its
+        queries are ignored. For a set of estimates, pass a mapping from the names of its
         estimates to queries.
 
-        Declare groups if frequencies differ between the groups. If they do not differ, groups
-        increase the error by 4 % on average, and by 20 % for few groups with few reports.
+        Declare groups only if you expect that the frequencies of different groups differ. If they
+        do not differ, groups increase the error by 4 % on average, and by 20 % for few groups with
+        few reports.
     %(noise)s
 
     Attributes
@@ -170,9 +171,10 @@ class EmpiricalBayes(LearnedPrior):
     k largest categories only: they are right on average over these categories. The values do not
     sum to 1, and the other values have no meaning.
 
-    Sometimes the estimates hardly show which categories are the largest. They are then nearly as
-    likely (within a factor of 20) under a prior without frequencies above the k-th largest. In this
-    case, the values are the usual posterior means. The error of a single collection can be large.
+    Sometimes the estimates hardly show which categories are the largest. The class finds this by
+    a second prior, which has no frequencies above the k-th largest. If the likelihood of this prior
+    is at most 20 times smaller, the values are the usual posterior means. The error of a single
+    collection can be large.
     With 300 or 1,000 users per category, we divided the error for the ten most frequent categories
     by the error of the method that was the best of 12 in each setting. The geometric mean of this
     ratio is 0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8 with OLH.
