@@ -376,6 +376,14 @@ def test_a_wrong_level_is_refused(kind):
         kinds()[kind].report(95)
 
 
+def test_a_wrong_level_of_several_means_is_refused():
+    """The level of each mean would be the square root of 0.3, which is valid."""
+    oracle = LocalMean(2.0, bounds=(0, 1), random_state=0)
+    means = estimate_by_group(oracle, [0.2, 0.4] * 50, ["a", "b"] * 50)
+    with pytest.raises(ValueError, match=r"level.* got 0\.3\."):
+        means.describe(0.3)
+
+
 def test_money_is_drawn_on_a_logarithmic_axis():
     """Equal bins of the scale make columns of one width, with numbers as people write them."""
     bins = Domain.bins(16, bounds=(100, 1_000_000), scale="log")
