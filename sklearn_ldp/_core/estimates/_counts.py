@@ -1,13 +1,14 @@
-"""Checks of the noise arguments of `FrequencyEstimate.from_counts`."""
+"""Checks of the arguments of `FrequencyEstimate.from_counts`."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..common.text import counted, grouped_digits
+from ..common.text import counted, few, grouped_digits
 from ..domains import Domain
 from ..domains.values import as_numbers, as_vector, order_of
 from ..noise import NOISE_KINDS, AddedNoise, std_of_noise
@@ -17,6 +18,48 @@ _WHOLE_KINDS = ("geometric", "discrete-normal")
 # Standard deviations by which noise does not exceed 0. Chosen by hand: a single Laplace variable
 # exceeds them with the probability 6e-6.
 _MOST_DEVIATIONS = 8.0
+
+
+def checked_counts(counts: Any, n_samples: Any, noise: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts as floats, and the number of users of each row.
+
+    If `n_samples` is None, the numbers of users are the sums of the counts. Raises ValueError if
+    counts or numbers of users are not valid numbers.
+
+    Shapes: -> (n_estimates, d), and () or (n_estimates,).
+    """
+    plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
+    if {"count", "proportion"} & set(getattr(plain, "columns", ())):
+        raise ValueError(
+            "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
+            "column as counts=, and the column of categories as categories=."
+        )
+    is_numeric = as_numbers(plain, kinds="iuf").size > 0
+    if not is_numeric:
+        _refuse_texts(plain)
+    array = np.atleast_2d(np.asarray(plain if is_numeric else []))
+    n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
+    if not (array.size and n.size and np.all(n > 0)):
+        raise ValueError(
+            "FrequencyEstimate.from_counts needs one number for each category and a positive "
+            f"number of users, got counts={few(plain)} and n_samples={few(n_samples)}. Pass "
+            "one number for each category as counts=, and a number of users above 0 as "
+            "n_samples=."
+        )
+    if n_samples is None and noise is None:
+        raise ValueError(
+            "FrequencyEstimate.from_counts needs n_samples=, the number of users. Omit "
+            "n_samples only for counts with added noise of a known distribution "
+            '(noise="laplace", ..).'
+        )
+    largest = array.max(initial=0)
+    if array.dtype.kind == "u" and largest > np.iinfo(array.dtype).max // 2:
+        raise ValueError(
+            f"FrequencyEstimate.from_counts got the count {largest}, which looks like a "
+            f"negative number in {array.dtype}. Read the counts as signed integers "
+            "(counts.astype('int64'))."
+        )
+    return array.astype(float), n
 
 
 def noise_of_counts(
@@ -130,7 +173,7 @@ def names_of(categories: Any) -> np.ndarray:
     return categories.categories if isinstance(categories, Domain) else as_vector(categories)
 
 
-def refuse_texts(counts: Any) -> None:
+def _refuse_texts(counts: Any) -> None:
     """Raise ValueError if a count is a text, as in a column of a CSV file without conversion."""
     texts = [
         count for count in np.ravel(np.asarray(counts, dtype=object)) if isinstance(count, str)

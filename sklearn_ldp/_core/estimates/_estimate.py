@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 
 from ..common.pandas import import_pandas
 from ..common.privacy import PrivacyWarning, makes_pandas, warn_once
-from ..common.text import counted, few, labelled_lines
+from ..common.text import counted, labelled_lines
 from ..common.typing import DataFrame, Rows, Series
 from ..displays import DistributionDisplay, FrequencyDisplay, MapDisplay, TrendDisplay
 from ..domains import Domain, bounds_of_cells, ends_of, has_cells
 from ..domains.values import (
-    as_numbers,
     as_vector,
     in_order,
     is_row_index,
@@ -55,10 +54,10 @@ from ..statistics import (
 from ._checks import check_estimate
 from ._counts import (
     check_noisy_counts,
+    checked_counts,
     names_of,
     noise_of_counts,
     order_of_counts,
-    refuse_texts,
     warn_of_suppressed,
 )
 
@@ -304,39 +303,8 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
         array([[0.6021, 0.4044]])
         """
         labels = own_categories(counts)
-        plain: Any = list(counts.values()) if isinstance(counts, Mapping) else counts
-        if {"count", "proportion"} & set(getattr(plain, "columns", ())):
-            raise ValueError(
-                "FrequencyEstimate.from_counts got a data frame with a column of counts. Pass this "
-                "column as counts=, and the column of categories as categories=."
-            )
-        is_numeric = as_numbers(plain, kinds="iuf").size > 0
-        if not is_numeric:
-            refuse_texts(plain)
-        array = np.atleast_2d(np.asarray(plain if is_numeric else []))
-        n = as_numbers(np.nansum(array, axis=1) if n_samples is None else n_samples, kinds="iuf")
-        if not (array.size and n.size and np.all(n > 0)):
-            raise ValueError(
-                "FrequencyEstimate.from_counts needs one number for each category and a positive "
-                f"number of users, got counts={few(plain)} and n_samples={few(n_samples)}. Pass "
-                "one number for each category as counts=, and a number of users above 0 as "
-                "n_samples=."
-            )
-        if n_samples is None and noise is None:
-            raise ValueError(
-                "FrequencyEstimate.from_counts needs n_samples=, the number of users. Omit "
-                "n_samples only for counts with added noise of a known distribution "
-                '(noise="laplace", ..).'
-            )
-        largest = array.max(initial=0)
-        if array.dtype.kind == "u" and largest > np.iinfo(array.dtype).max // 2:
-            raise ValueError(
-                f"FrequencyEstimate.from_counts got the count {largest}, which looks like a "
-                f"negative number in {array.dtype}. Read the counts as signed integers "
-                "(counts.astype('int64'))."
-            )
+        values, n = checked_counts(counts, n_samples, noise)
         order = order_of_counts(counts, labels, categories)
-        values = array.astype(float)
         values = values if order is None else values[:, order]
         is_of_reports = p is not None and q is not None
         if is_of_reports and not np.all((values >= 0) & (values <= n[..., None])):
@@ -346,7 +314,7 @@ class FrequencyEstimate(Kept, tag="frequency-estimate"):
                 "noise, omit p= and q=, and describe the noise by std= or noise=."
             )
         if categories is None:
-            categories = labels or range(array.shape[1])
+            categories = labels or range(values.shape[1])
         if p is not None and q is not None and std is None and noise is None:
             model = NoiseModel(p, q, n_samples)
             return cls(model.debias(values), categories, model)
