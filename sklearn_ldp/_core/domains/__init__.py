@@ -6,6 +6,7 @@ from ._domain import (
     StringDomain,
     bin_widths,
     bounds_of_cells,
+    check_raw_values,
     closed_domain,
     codes_on_client,
     columns_of,

@@ -712,11 +712,14 @@ class Domain(Uncached, tag="domain"):
         if has_cells(self) and clipped:
             text = f"{name} clipped all numbers of a column, which are outside of {clipped[0]}. "
             text += "Pass the columns in the order of Domain.grid."
-            warnings.warn(text, UserWarning, stacklevel=5)
+            warnings.warn(text, UserWarning, stacklevel=6)
             return
         for bins, x in self._binned(columns):
             if bins.clip:
                 warn_of_clipped(bins._n_clipped(x), len(x), bins.shown_bounds, name)
+
+    def _check_raw_values(self, columns: list[np.ndarray], name: str) -> None:
+        self.warn_of_whole_numbers(columns, name)
 
     def _binned(self, columns: list[np.ndarray]) -> list[tuple[BinList, np.ndarray]]:
         """Return a list of pairs of a BinList and a column's values.
@@ -1138,7 +1141,7 @@ class StringDomain(UnlistedDomain, tag="string-domain"):
             self._refuse(problem, "Add the letter to the alphabet, or replace it", name, user)
         return letters
 
-    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+    def _check_raw_values(self, columns: list[np.ndarray], name: str) -> None:
         """Raise ValueError if a raw value is neither a string nor missing."""
         # Clients with missing="report" send a default value instead, because an error would reveal
         # the value. Without it, `encode` has raised the error.
@@ -1231,6 +1234,14 @@ def word_digests(domain: Domain) -> np.ndarray:
     A hash does not depend on the other categories.
     """
     return domain._word_digests()
+
+
+def check_raw_values(domain: Domain, columns: list[np.ndarray], name: str) -> None:
+    """Check the raw values of all users together, and warn or raise an error with the given name.
+
+    A client must not call this function, because the results may reveal its user's value.
+    """
+    domain._check_raw_values(columns, name)
 
 
 def n_clipped(domain: Domain, columns: list[np.ndarray]) -> int | None:

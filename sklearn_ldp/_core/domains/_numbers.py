@@ -73,7 +73,7 @@ class NumberDomain(UnlistedDomain, tag="number-domain"):
         numbers = _as_floats(columns[0], type(self).__name__, True)
         return int(np.count_nonzero((numbers < self.bounds[0]) | (numbers > self.bounds[1])))
 
-    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+    def _check_raw_values(self, columns: list[np.ndarray], name: str) -> None:
         bounds = " to ".join(number_texts(self.bounds))
         warn_of_clipped(self._n_clipped(columns) or 0, len(columns[0]), bounds, name)
 

@@ -246,9 +246,9 @@ class RecordDomain(UnlistedDomain, tag="record-domain"):
         clipped = [domain._n_clipped([column]) for domain, column in pairs]
         return None if set(clipped) == {None} else sum(n or 0 for n in clipped)
 
-    def warn_of_whole_numbers(self, columns: list[np.ndarray], name: str) -> None:
+    def _check_raw_values(self, columns: list[np.ndarray], name: str) -> None:
         for domain, column in zip(self.columns.values(), columns, strict=True):
-            domain.warn_of_whole_numbers([column], name)
+            domain._check_raw_values([column], name)
 
 
 def array_columns(X: Any, name: str) -> list[np.ndarray]:

@@ -32,7 +32,14 @@ from ..common.privacy import (
 from ..common.random import RandomState
 from ..common.text import counted
 from ..common.typing import Values
-from ..domains import Domain, closed_domain, columns_of, encode_columns, n_clipped
+from ..domains import (
+    Domain,
+    check_raw_values,
+    closed_domain,
+    columns_of,
+    encode_columns,
+    n_clipped,
+)
 from ..domains.values import declares_levels, read_once, refuse_shuffled
 from ..estimates import remember_values
 from ..estimates.errors import held_out_score, mean_of_parts, query_errors
@@ -891,7 +898,7 @@ class BaseCollector(
         if not is_new and hasattr(self, "n_features_in_"):
             self._check_features(X, len(columns), reset=False)
         codes = encode_columns(domain, columns, self._name)
-        domain.warn_of_whole_numbers(columns, self._name)
+        check_raw_values(domain, columns, self._name)
         return _Batch(state, state.with_values(codes, sample_weight, self.n_jobs), X, columns)
 
     def _add(self, draw: Callable[[Collected], _Batch], X: Any = None) -> Self:
