@@ -16,7 +16,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.common.privacy import warn_once
 from .._core.common.random import RandomState
-from .._core.domains import Categories, Domain, ItemDomain, closed_domain, word_digests
+from .._core.domains import (
+    TELLING_USERS,
+    Categories,
+    Domain,
+    ItemDomain,
+    closed_domain,
+    word_digests,
+)
 from .._core.mechanisms.channel import Channel
 from .._core.mechanisms.coins import PROBABILITY_UNIT, Coins, exp_lower_bound, group_threshold
 from .._core.mechanisms.laws import choice_entropy
@@ -27,7 +34,6 @@ from ._local_hashing import MOST_RANGE, MixingHash, MixingHashChannel, hash_vari
 from ._subset import SubsetChannel
 
 _MOST_ITEMS = 1 << 8
-_MANY_USERS = 50  # minimum number of users for a warning about their items
 _MOST_SUBSET = 1 << 14  # "auto" uses subsets up to this number: a report has a bit per category
 _PICKS = 1 << 31  # values of a draw; the choice among s items is uniform up to s / 2**31
 
@@ -523,10 +529,11 @@ class ItemOracle(OneColumn, BaseOracle, tag="item-oracle"):
 
     def _draw(self, state, X, sample_weight, *, is_new=False):
         batch = super()._draw(state, X, sample_weight, is_new=is_new)
-        if batch.columns is not None:  # raw values; clients do not warn, because it reveals a value
-            n_users = batch.after.counts.n_samples
+        n_users = batch.after.counts.n_samples
+        # Only with raw values: a warning of a client would reveal a value.
+        if batch.columns is not None and n_users >= TELLING_USERS:
             bias = state.protocol.domain.largest_bias(batch.columns)
-            if n_users >= _MANY_USERS and bias > batch.after.mechanism.noise(n_users).std:
+            if bias > batch.after.mechanism.noise(n_users).std:
                 text = f"{self._name} underestimates frequencies by more than their standard error "
                 text += f"(up to {bias:.1g}), because a report describes at most max_items="
                 text += f"{self.max_items} items of a user. Intervals do not include this bias. "

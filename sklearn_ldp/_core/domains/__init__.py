@@ -21,7 +21,7 @@ from ._domain import (
     word_digests,
 )
 from ._items import ItemDomain, KeyValueDomain
-from ._lists import range_names
+from ._lists import TELLING_USERS, range_names
 from ._numbers import NumberDomain
 from ._records import RecordDomain
 from ._strings import StringCoder

@@ -39,7 +39,7 @@ from .values import (
 
 _MOST_NUMBERED = 10**8  # maximum number of categories 0, 1, .., because the list is in memory
 _NARROW = 1000  # maximum range for the warning of whole numbers
-_TELLING_USERS = 50  # minimum number of users for warnings about their numbers
+TELLING_USERS = 50  # minimum number of users for warnings about their numbers
 _MANY_CLIPPED = 0.05  # the share of clipped numbers above which a warning is given; by hand
 _MAX_BINS = 1 << 20  # each bin has a name, and uses some hundred bytes
 
@@ -464,7 +464,7 @@ class BinList(CategoryList, tag="bin-list"):
 
     def clips_all(self, values: np.ndarray) -> bool:
         """Return whether there are many users, and the values of all of them are clipped."""
-        return self.clip and self._n_clipped(values) == len(values) >= _TELLING_USERS
+        return self.clip and self._n_clipped(values) == len(values) >= TELLING_USERS
 
     def are_whole(self, values: np.ndarray) -> bool:
         """Return whether all values are whole numbers although the bins lack ``integers=True``.
@@ -476,7 +476,7 @@ class BinList(CategoryList, tag="bin-list"):
         # has more than a thousand numbers (chosen by hand). A few users may have whole numbers by
         # chance, or as an example.
         is_narrow = self.bounds is not None and self.ends[-1] - self.ends[0] <= _NARROW
-        if self.integers or not is_narrow or len(values) < _TELLING_USERS:
+        if self.integers or not is_narrow or len(values) < TELLING_USERS:
             return False
         if np.any(self.ends % 1 == 0.5):  # bounds between whole numbers
             return False
@@ -559,7 +559,7 @@ def warn_of_clipped(n_clipped: int, n_rows: int, bounds: str, name: str) -> None
     Only methods that receive the raw numbers of all users call this function, and never a client,
     because the warning would reveal the number of a single user.
     """
-    if n_rows >= _TELLING_USERS and n_clipped > _MANY_CLIPPED * n_rows:
+    if n_rows >= TELLING_USERS and n_clipped > _MANY_CLIPPED * n_rows:
         text = f"{name} clipped more than {100 * _MANY_CLIPPED:g} % of the numbers to the bounds "
         text += f"{bounds}, so means and outer quantiles are wrong. Declare wider bounds."
         warn_once(text, UserWarning, f"{name} clipped numbers to {bounds}")
