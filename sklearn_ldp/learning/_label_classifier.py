@@ -566,19 +566,24 @@ class LabelDPClassifier(ClassifierMixin, LabelLearner):
         check_is_fitted(self)
         check_consistent_length(X, y)
         channel, codes = self._encoded(y, is_reported=True)
+        if sample_weight is None:  # a row with a weight may represent several users
+            self._refuse_agreement(X, channel, codes)
+        return make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
+
+    def _refuse_agreement(self, X: Any, channel: LabelChannel, codes: np.ndarray) -> None:
+        """Raise ValueError if reports agree with the predictions more often than reports can."""
         if hasattr(self, "predict_proba"):
             groups = groups_of_predictions(self.predict_proba(X))
         else:
             groups = channel.encode(self.predict(X), self._name)
         chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
-        if sample_weight is None and chance < _BY_CHANCE:
+        if chance < _BY_CHANCE:
             raise ValueError(
                 f"{self._name}.score expects reports of epsilon {channel.epsilon:g}, because input "
                 "is 'reports'. But y agrees with the predictions more often than is possible for "
                 "such reports of new users. If the clients used another epsilon, set it. If y "
                 "contains true labels, use accuracy_score(y, model.predict(X))."
             )
-        return make_label_dp_scorer("accuracy")(self, X, y, sample_weight)
 
     def _warn_of_labels(self, y: Any) -> None:
         """Warn once if `y` is a plain array, although `fit` received reports with a protocol."""

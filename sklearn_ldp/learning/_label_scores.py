@@ -239,8 +239,8 @@ def label_dp_score(
         groups = np.arange(len(codes)) * _N_TENTHS // len(codes)
     else:
         groups = groups_of_predictions(predicted)
-    chance, _ = chance_of_frequencies(codes, *channel.limits, groups)
-    if sample_weight is None and chance < _BY_CHANCE:
+    is_tested = sample_weight is None  # a row with a weight may represent several users
+    if is_tested and chance_of_frequencies(codes, *channel.limits, groups)[0] < _BY_CHANCE:
         text = (
             f"{name} is probably wrong, because the reports of users with similar predictions have "
             f"frequencies that are impossible for epsilon={channel.epsilon:g}. Pass the epsilon, "
