@@ -85,9 +85,14 @@ class EstimateDifference(Kept, tag="estimate-difference"):
     TypeError
         If one of the two objects is not an estimate.
     ValueError
-        If the categories differ, an estimate is post-processed or has no noise model, both
-        estimates have several rows, but different numbers of rows, or two single rows have the same
-        reports.
+        If the categories differ, an estimate is post-processed or has no noise model, or both
+        estimates have several rows, but different numbers of rows.
+
+    Warns
+    -----
+    UserWarning
+        If two single rows have the same reports, or if two releases of noisy counts have clearly
+        different totals.
 
     Examples
     --------

@@ -171,13 +171,13 @@ class EmpiricalBayes(LearnedPrior):
     k largest categories only: they are right on average over these categories. The values do not
     sum to 1, and the other values have no meaning.
 
-    Sometimes the estimates hardly show which categories are the largest. The class finds this by
-    a second prior, which has no frequencies above the k-th largest. If the likelihood of this prior
+    Sometimes the estimates hardly show which categories are the largest. The class finds this by a
+    second prior, which has no frequencies above the k-th largest. If the likelihood of this prior
     is at most 20 times smaller, the values are the usual posterior means. The error of a single
-    collection can be large.
-    With 300 or 1,000 users per category, we divided the error for the ten most frequent categories
-    by the error of the method that was the best of 12 in each setting. The geometric mean of this
-    ratio is 0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8 with OLH.
+    collection can be large. With 300 or 1,000 users per category, we divided the error for the ten
+    most frequent categories by the error of the method that was the best of 12 in each setting. The
+    geometric mean of this ratio is 0.9. In the worst of 96 settings, it is 4.5 with GRR and 2.8
+    with OLH.
 
     **Computing time.** The table shows CPU seconds per row for 100 to 42,178 categories (OLH,
     epsilon 1 and 4, 100,000 and one million users). The slowest setting of ``ranges(10)`` has 1,024
