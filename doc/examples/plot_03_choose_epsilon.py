@@ -7,8 +7,8 @@ epsilon. Declare instead how large the error may be, and choose the smallest eps
 
 This is a simulation on public data. A search over epsilon collects from the same users many times,
 and real users would spend epsilon each time. The oracle has a seed because this is a simulation. A
-seed repeats its random bits in every fold, so the error bars of the plot are too short. Repeat the
-search with several seeds to see how much the errors depend on the random bits.
+seed repeats its random bits in every fold, so the error bars of the plot are too short. For public
+data, omit the seed, or repeat the search with several seeds.
 """
 
 import numpy as np

@@ -68,9 +68,10 @@ class least_epsilon:  # noqa: N801 - users call it like a function; a class can 
     A search over epsilon collects reports from the same users many times. Use it only in
     simulations.
 
-    An oracle with a seed draws the same random bits in every fold. Then the folds hardly differ,
-    and the standard errors of the search are too small. Repeat the search with several seeds to see
-    how much the errors depend on the random bits.
+    An oracle with a seed draws the same random bits in every fold. Then the errors of the folds are
+    correlated, and the standard errors of the search are too small. For public data, omit the seed
+    of the oracle, or repeat the search with several seeds. Do not put several seeds into one grid,
+    because the rule would choose the luckiest seed.
 
     The search computes errors by cross-validation: the estimate comes from the users of the
     training folds, and the true frequencies come from the held-out users. The two groups of users
