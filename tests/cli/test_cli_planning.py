@@ -76,6 +76,7 @@ def test_plan_shows_the_users_for_one_answer_and_for_all(
         widths = plan.half_width(10_000)
         expected.append(max(needed.values()) if is_survey else needed)
         out, err = said(capsys, *argv, *["--simultaneous"] * simultaneous)
+        assert ("see --simultaneous" in err) is not simultaneous
         rows = rows_of(out)
         if is_survey:
             assert [float(row["half_width"]) for row in rows] == pytest.approx([*widths.values()])
